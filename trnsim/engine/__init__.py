@@ -1,0 +1,39 @@
+"""Simulated time in integer picoseconds: cohorts, messages, collectives, colours, fingerprints.
+
+The only room that speaks SimPy. Times cross its border as float seconds and are rounded up once,
+in `picoseconds`; names that end in ``_ps`` do not leave this room.
+"""
+
+from trnsim.engine.account import Stretch, Window, breakdown, last_step, stream_stretches, stretches, time_by_name
+from trnsim.engine.clock import picoseconds, seconds
+from trnsim.engine.colours import Colouring, Meeting, refine
+from trnsim.engine.core import Call, Cohort, Collective, Engine, Story
+from trnsim.engine.fingerprint import fingerprint
+from trnsim.engine.operations import Activity, Operation, Part, Span, Wait, spans
+
+__all__ = [
+    "Activity",
+    "Call",
+    "Cohort",
+    "Collective",
+    "Colouring",
+    "Engine",
+    "Meeting",
+    "Operation",
+    "Part",
+    "Span",
+    "Story",
+    "Stretch",
+    "Wait",
+    "Window",
+    "breakdown",
+    "fingerprint",
+    "last_step",
+    "picoseconds",
+    "refine",
+    "seconds",
+    "spans",
+    "stream_stretches",
+    "stretches",
+    "time_by_name",
+]

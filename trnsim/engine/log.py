@@ -1,0 +1,52 @@
+"""What a cohort did and when, kept compactly: three integers and a reference for each operation."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trnsim.engine.operations import Operation
+
+
+class Row(NamedTuple):
+    """One performed operation; times in picoseconds since the start of the run."""
+
+    operation: Operation
+    start_ps: int
+    ready_ps: int
+    end_ps: int
+
+
+class Log:
+    """The operations of one track in the order in which they were performed.
+
+    Attributes
+    ----------
+    operations
+        The operations.
+    times_ps
+        Start, ready and end of each operation, flattened (shape ``3 * len(operations)``).
+    """
+
+    __slots__ = ("operations", "times_ps")
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.times_ps = array("q")
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def add(self, operation: Operation, start_ps: int, ready_ps: int, end_ps: int) -> None:
+        """Append one row."""
+        self.operations.append(operation)
+        self.times_ps.extend((start_ps, ready_ps, end_ps))
+
+    def rows(self, first: int = 0) -> Iterator[Row]:
+        """Yield the rows from number `first` on."""
+        times = self.times_ps
+        for index in range(first, len(self.operations)):
+            yield Row(self.operations[index], times[3 * index], times[3 * index + 1], times[3 * index + 2])
