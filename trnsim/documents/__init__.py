@@ -1,0 +1,37 @@
+"""Files that people write: read with their lines, checked whole, found by name.
+
+YAML 1.2 and JSON become plain values that remember where they stood (:class:`Document`); a pydantic model says what is
+due, and everything that is wrong comes in one report (:func:`validate`); a name finds a file that comes with trnsim
+(:func:`locate`), and a mistyped one finds its neighbours (:func:`nearest`).
+"""
+
+from trnsim.documents.document import Document, read_document, with_overrides
+from trnsim.documents.finding import data_folder, locate, names
+from trnsim.documents.names import canonical, nearest, refuse_unknown
+from trnsim.documents.quantities import WHOLE, Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
+from trnsim.documents.validation import keys_of, meant_key, problems_of, validate
+
+__all__ = [
+    "WHOLE",
+    "Bandwidth",
+    "Bytes",
+    "Choice",
+    "Count",
+    "Document",
+    "Duration",
+    "FlopRate",
+    "Fraction",
+    "Table",
+    "canonical",
+    "data_folder",
+    "keys_of",
+    "locate",
+    "meant_key",
+    "names",
+    "nearest",
+    "problems_of",
+    "read_document",
+    "refuse_unknown",
+    "validate",
+    "with_overrides",
+]

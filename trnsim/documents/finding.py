@@ -1,0 +1,83 @@
+"""Finding the files that a name stands for: a path of the user, or an entry that comes with trnsim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trnsim.documents.names import refuse_unknown
+from trnsim.errors import InputError, Problem
+
+__all__ = ["data_folder", "locate", "names"]
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def data_folder(kind: str) -> Path:
+    """Return the folder of the scenarios or topologies that come with trnsim.
+
+    A wheel carries them inside the package; in a checkout they lie beside it.
+
+    Parameters
+    ----------
+    kind
+        ``"scenarios"`` or ``"topologies"``.
+    """
+    package = _package_folder()
+    packaged = package / "_data" / kind
+    return packaged if packaged.is_dir() else package.parent / kind
+
+
+def names(kind: str, folder: Path | None = None) -> tuple[str, ...]:
+    """Return the names of the entries of a kind, sorted.
+
+    Parameters
+    ----------
+    kind
+        ``"scenarios"`` or ``"topologies"``; any word when a folder is given.
+    folder
+        Where the entries lie; by default :func:`data_folder`.
+    """
+    where = data_folder(kind) if folder is None else folder
+    return tuple(sorted(file.stem for file in where.glob("*") if file.suffix in _SUFFIXES))
+
+
+def locate(kind: str, name_or_path: str, relative_to: Path | None = None, folder: Path | None = None) -> Path:
+    """Return the file that a name or a path stands for; an existing path beats a name.
+
+    Parameters
+    ----------
+    kind
+        ``"scenarios"`` or ``"topologies"``; any plural when a folder is given.
+    name_or_path
+        What the user wrote.
+    relative_to
+        Folder to which a path is relative: that of the file it is written in. By default the working directory.
+    folder
+        Where the named entries lie; by default :func:`data_folder`.
+
+    Raises
+    ------
+    InputError
+        If there is neither such a file nor such a name, with near matches.
+    """
+    written = Path(name_or_path).expanduser()
+    path = written if relative_to is None else relative_to / written
+    if path.is_file():
+        return path
+    where = data_folder(kind) if folder is None else folder
+    for suffix in _SUFFIXES:
+        if (entry := where / f"{name_or_path}{suffix}").is_file():
+            return entry
+    raise InputError([Problem("", _not_found(kind, name_or_path, names(kind, where)))], file=name_or_path)
+
+
+def _package_folder() -> Path:
+    return Path(__file__).resolve().parent.parent
+
+
+def _not_found(kind: str, name_or_path: str, known: tuple[str, ...]) -> str:
+    singular = kind[:-3] + "y" if kind.endswith("ies") else kind.removesuffix("s")
+    stem = Path(name_or_path).name
+    is_path = stem.endswith(_SUFFIXES) or "/" in name_or_path
+    word = next((stem.removesuffix(suffix) for suffix in _SUFFIXES if stem.endswith(suffix)), stem)
+    return ("no such file; " if is_path else "") + refuse_unknown(singular, word, known)

@@ -1,0 +1,164 @@
+"""From a name to a checked catalog file whose values know their sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from trnsim import documents
+from trnsim.documents import Document, locate, read_document, refuse_unknown, validate
+from trnsim.errors import InputError, Problem
+from trnsim.hardware.schema import SourcedFile, SourcedValue
+from trnsim.hardware.sourced import Sourced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = ["CatalogKind", "Entry", "names", "open_entry", "read_entry"]
+
+File = TypeVar("File", bound=SourcedFile)
+T = TypeVar("T")
+
+CatalogKind = Literal["chips", "servers", "families"]
+"""The folders of the catalog."""
+
+
+def names(kind: CatalogKind) -> tuple[str, ...]:
+    """Return the names of the catalog, sorted and without variants; no file is read.
+
+    Examples
+    --------
+    >>> names("chips")
+    ('trainium1', 'trainium2', 'trainium3')
+    """
+    return documents.names(kind, _folder(kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[File]):
+    """A checked file.
+
+    Parameters
+    ----------
+    name
+        Its stem, with the variant that was asked for.
+    document
+        The values as written, the variant's in place.
+    file
+        The values, checked.
+    """
+
+    name: str
+    document: Document
+    file: File
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the file lies; paths in it are relative to it."""
+        return None if self.document.path is None else self.document.path.parent
+
+    @property
+    def variants(self) -> dict[str, str]:
+        """The variants that the file declares, and why each exists."""
+        return {name: variant.because for name, variant in self.file.variants.items()}
+
+    def sourced(self, written: SourcedValue[T]) -> Sourced[T]:
+        """Return a value with its source spelled out (text of the source, then the note); a list becomes a tuple."""
+        source = self.file.sources[written.source]
+        text = f"{source.text}: {written.note}" if written.note else source.text
+        value: Any = tuple(written.value) if isinstance(written.value, list) else written.value
+        return Sourced(value, written.kind, text, source.read, written.low, written.high)
+
+    def each_sourced(self, table: Mapping[str, SourcedValue[T]]) -> dict[str, Sourced[T]]:
+        """Return a table of values with their sources spelled out."""
+        return {key: self.sourced(written) for key, written in table.items()}
+
+    def refuse(self, problems: Sequence[Problem]) -> None:
+        """Raise an :class:`InputError` of this file if there are any problems."""
+        if problems:
+            raise InputError(problems, file=self.document.name)
+
+
+def read_entry(path: Path, model: type[File], variant: str = "") -> Entry[File]:
+    """Read and check a file whose values have sources.
+
+    Parameters
+    ----------
+    path
+        The file.
+    model
+        What it may say.
+    variant
+        Name of a variant that the file declares; empty for the values as they stand.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file: values without source or unit, unknown sources, an unknown variant.
+    """
+    document = read_document(path)
+    problems = [*documents.problems_of(document, model), *_unknown_sources(document)]
+    if problems:
+        raise InputError(problems, file=document.name)
+    if variant:
+        document = _with_variant(document, variant)
+    return Entry(f"{path.stem}@{variant}" if variant else path.stem, document, validate(document, model))
+
+
+def open_entry(kind: CatalogKind, name_or_path: str, model: type[File], relative_to: Path | None = None) -> Entry[File]:
+    """Find, read and check a catalog file by ``name``, ``name@variant``, path or ``path@variant``.
+
+    An existing path beats a name; a path is relative to `relative_to`.
+    """
+    name, _, variant = name_or_path.rpartition("@")
+    whole = Path(name_or_path).expanduser() if relative_to is None else relative_to / name_or_path
+    if not name or whole.is_file():
+        name, variant = name_or_path, ""
+    return read_entry(locate(kind, name, relative_to, _folder(kind)), model, variant)
+
+
+def _folder(kind: CatalogKind) -> Path:
+    return Path(__file__).resolve().parent / "catalog" / kind
+
+
+def _unknown_sources(document: Document) -> Iterator[Problem]:
+    known = document.data.get("sources")
+    sources = list(known) if isinstance(known, dict) else []
+    for key, name in _cited("", document.data):
+        if name not in sources:
+            yield document.problem(key, refuse_unknown("source", name, sources), value=None)
+
+
+def _cited(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the key and the text of every ``source`` beside a ``value``."""
+    if not isinstance(value, dict):
+        return
+    if "value" in value and isinstance(value.get("source"), str):
+        yield f"{key}.source", value["source"]
+    for step, inner in value.items():
+        yield from _cited(f"{key}.{step}" if key else step, inner)
+
+
+def _with_variant(document: Document, variant: str) -> Document:
+    """Put the values of a variant in place, with the lines on which they stand."""
+    declared: dict[str, Any] = document.data.get("variants", {})
+    if variant not in declared:
+        message = refuse_unknown("variant", variant, declared)
+        raise InputError([document.problem("variants", message)], file=document.name)
+    place = f"variants.{variant}.values."
+    moved = {key.removeprefix(place): line for key, line in document.lines.items() if key.startswith(place)}
+    data = _merged(document.data, declared[variant]["values"])
+    return replace(document, data=data, lines={**document.lines, **moved})
+
+
+def _merged(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge tables key by key; a value with its source is replaced as a whole."""
+    merged = dict(table)
+    for key, change in changes.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(change, dict) and "value" not in change:
+            merged[key] = _merged(old, change)
+        else:
+            merged[key] = change
+    return merged

@@ -1,0 +1,242 @@
+"""From catalog files to specifications."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trnsim.errors import InputError
+from trnsim.hardware.catalog_files import Entry, open_entry
+from trnsim.hardware.chip import Chip
+from trnsim.hardware.rules import link_names, problems_of_chip, problems_of_server
+from trnsim.hardware.schema import (
+    ChipFile,
+    FamilyFile,
+    InstanceUseTable,
+    LinkTable,
+    PeakTable,
+    ServerFile,
+    SwitchedTable,
+    TorusTable,
+)
+from trnsim.hardware.server import InstanceUse, LinkClass, NoScaleUp, ScaleUp, Server, SwitchedScaleUp, TorusScaleUp
+from trnsim.hardware.software import SoftwareFamily
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trnsim.hardware.schema import SourcedValue
+    from trnsim.hardware.sourced import Sourced
+
+__all__ = ["family_for", "load_chip", "load_family", "load_server"]
+
+
+def load_chip(name_or_path: str, relative_to: Path | None = None) -> Chip:
+    """Read a chip.
+
+    Parameters
+    ----------
+    name_or_path
+        ``trainium2``, ``trainium2@nki-guide``, or the path of a file, likewise with a variant. An existing path beats
+        a name.
+    relative_to
+        Folder to which a path is relative; by default the working directory.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file, or with near matches of an unknown name.
+
+    Examples
+    --------
+    >>> load_chip("trainium3").memory_bytes.value == 144 * 2**30
+    True
+    """
+    entry = open_entry("chips", name_or_path, ChipFile, relative_to)
+    entry.refuse(list(problems_of_chip(entry.document, entry.file)))
+    file = entry.file
+    return Chip(
+        name=entry.name,
+        neuron_cores=file.neuron_cores.value,
+        lnc=tuple(file.lnc.allowed.value),
+        default_lnc=file.lnc.default.value,
+        peak_flops_per_s=_peaks(entry, file.peak),
+        tensor_engine_flops_per_s=_peaks(entry, file.tensor_engine_peak),
+        memory_bytes=entry.sourced(file.memory),
+        memory_bandwidth_bytes_per_s=entry.sourced(file.memory_bandwidth),
+        usable_memory_fraction=entry.sourced(file.usable_memory_fraction),
+        core_link_bandwidth_bytes_per_s=entry.sourced(file.core_link.bandwidth),
+        core_link_latency_s=entry.sourced(file.core_link.latency),
+        software_family=file.software_family,
+        basis={
+            "neuron_cores": entry.sourced(file.neuron_cores),
+            "lnc": entry.sourced(file.lnc.allowed),
+            "default_lnc": entry.sourced(file.lnc.default),
+        },
+        facts=entry.each_sourced(file.facts),
+        variants=entry.variants,
+        notes=tuple(file.notes),
+    )
+
+
+def load_server(name_or_path: str, relative_to: Path | None = None) -> Server:
+    """Read a server and its chip.
+
+    Parameters
+    ----------
+    name_or_path
+        ``trn2-ultraserver``, ``trn3-gen2-ultraserver@pessimistic``, or the path of a file, likewise with a variant. An
+        existing path beats a name.
+    relative_to
+        Folder to which a path is relative; by default the working directory.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file or of the chip's file, or with near matches of an unknown name.
+
+    Examples
+    --------
+    >>> server = load_server("trn3-gen2-ultraserver")
+    >>> server.chips, server.hosts, server.chip.name
+    (144, 36, 'trainium3')
+    """
+    entry = open_entry("servers", name_or_path, ServerFile, relative_to)
+    entry.refuse(list(problems_of_server(entry.document, entry.file)))
+    file = entry.file
+    order = None if file.ring_chip_order is None else tuple(file.ring_chip_order.value)
+    per_host = file.chips_per_host.value
+    return Server(
+        name=entry.name,
+        chip=_chip_of(entry),
+        chips=file.chips.value,
+        chips_per_host=per_host,
+        instance_use=None if file.instance_use is None else _instance_use(file.instance_use),
+        scale_up=_scale_up(entry),
+        efa=None if file.efa is None else _link(entry, "efa", file.efa),
+        ring_chip_order=order
+        and tuple(first + chip for first in range(0, file.chips.value, per_host) for chip in order),
+        basis=_server_basis(entry),
+        facts=entry.each_sourced(file.facts),
+        variants=entry.variants,
+        notes=tuple(file.notes),
+    )
+
+
+def load_family(name_or_path: str, relative_to: Path | None = None) -> SoftwareFamily:
+    """Read a software family.
+
+    Parameters
+    ----------
+    name_or_path
+        ``neuron-trn2``, ``neuron-trn1@selective``, or the path of a file, likewise with a variant. An existing path beats a name.
+    relative_to
+        Folder to which a path is relative; by default the working directory.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file, or with near matches of an unknown name.
+
+    Examples
+    --------
+    >>> load_family("neuron-trn1").gemm_efficiency.value
+    0.754
+    """
+    entry = open_entry("families", name_or_path, FamilyFile, relative_to)
+    file = entry.file
+    return SoftwareFamily(
+        name=entry.name,
+        chips=tuple(file.chips),
+        gemm_efficiency=entry.sourced(file.gemm_efficiency),
+        memory_efficiency=entry.sourced(file.memory_efficiency),
+        byte_term=file.byte_term.value,
+        host_layer_s=entry.sourced(file.host_layer),
+        host_pass_s=entry.sourced(file.host_pass),
+        collective_skew_s=entry.sourced(file.collective_skew),
+        scale_skew_fraction=entry.sourced(file.scale_skew_fraction),
+        data_parallel_overlap=file.data_parallel_overlap.value,
+        recompute_fitted=file.recompute_fitted.value,
+        measured_rows=file.measured_rows.value,
+        error_fraction=None if file.error_fraction is None else entry.sourced(file.error_fraction),
+        basis={
+            "byte_term": entry.sourced(file.byte_term),
+            "data_parallel_overlap": entry.sourced(file.data_parallel_overlap),
+            "recompute_fitted": entry.sourced(file.recompute_fitted),
+            "measured_rows": entry.sourced(file.measured_rows),
+        },
+        variants=entry.variants,
+        notes=tuple(file.notes),
+    )
+
+
+def family_for(chip: Chip) -> SoftwareFamily:
+    """Read the family that describes a chip by default.
+
+    Examples
+    --------
+    >>> family_for(load_chip("trainium3")).name
+    'neuron-trn3'
+    """
+    return load_family(chip.software_family)
+
+
+def _chip_of(entry: Entry[ServerFile]) -> Chip:
+    """Read the chip of a server; an unknown one is a problem of the key that names it."""
+    try:
+        return load_chip(entry.file.chip, entry.folder)
+    except InputError as error:
+        of_key = entry.document.problem("chip", "")
+        raise InputError(
+            [replace(of_key, message=problem.message) if not problem.key else problem for problem in error.problems],
+            file=entry.document.name,
+        ) from None
+
+
+def _peaks(entry: Entry[ChipFile], table: PeakTable) -> dict[str, Sourced[float]]:
+    by_dtype = {"bf16": table.bf16, "fp8": table.fp8, "fp32": table.fp32}
+    return {dtype: entry.sourced(peak) for dtype, peak in by_dtype.items() if peak is not None}
+
+
+def _instance_use(table: InstanceUseTable) -> InstanceUse:
+    reported = [] if table.reported is None else table.reported.value
+    return InstanceUse(table.unit, tuple(table.allowed.value), tuple(reported))
+
+
+def _link(entry: Entry[ServerFile], kind: str, table: LinkTable) -> LinkClass:
+    return LinkClass(
+        kind=kind,
+        bandwidth_bytes_per_s=entry.sourced(table.bandwidth),
+        latency_s=entry.sourced(table.latency),
+        achieved_fraction=entry.sourced(table.achieved_fraction),
+    )
+
+
+def _scale_up(entry: Entry[ServerFile]) -> ScaleUp:
+    table = entry.file.scale_up
+    links = tuple(_link(entry, name, entry.file.links[name]) for name in link_names(entry.file))
+    match table:
+        case TorusTable():
+            return TorusScaleUp(tuple(table.dims.value), links)
+        case SwitchedTable():
+            return SwitchedScaleUp(table.sled_size.value, table.rack_size.value, *links)
+        case _:
+            return NoScaleUp()
+
+
+def _server_basis(entry: Entry[ServerFile]) -> dict[str, Sourced[Any]]:
+    """Return the sources of a server's plain fields, by field."""
+    file = entry.file
+    values: dict[str, SourcedValue[Any] | None] = {"chips": file.chips, "chips_per_host": file.chips_per_host}
+    if file.instance_use is not None:
+        values["instance_use.allowed"] = file.instance_use.allowed
+        values["instance_use.reported"] = file.instance_use.reported
+    match file.scale_up:
+        case TorusTable(dims=dims):
+            values["scale_up.dims"] = dims
+        case SwitchedTable(sled_size=sled, rack_size=rack):
+            values |= {"scale_up.sled_size": sled, "scale_up.rack_size": rack}
+        case _:
+            pass
+    values["ring_chip_order"] = file.ring_chip_order
+    return {name: entry.sourced(value) for name, value in values.items() if value is not None}

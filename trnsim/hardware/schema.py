@@ -1,0 +1,198 @@
+"""What a catalog file may say.
+
+A value is a table with its source, ``{value: 2.9 TB/s, kind: official, source: trainium2-page}``; ``source`` is a key
+of the file's ``sources`` table, ``note`` holds the arithmetic, ``low`` and ``high`` a range.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+
+from pydantic import AfterValidator, Field, model_validator
+
+from trnsim.documents import Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
+from trnsim.hardware.sourced import Kind
+
+__all__ = [
+    "ChipFile",
+    "FamilyFile",
+    "InstanceUseTable",
+    "LinkTable",
+    "NoScaleUpTable",
+    "ServerFile",
+    "SourcedFile",
+    "SourcedValue",
+    "SwitchedTable",
+    "TorusTable",
+]
+
+T = TypeVar("T")
+
+KindOfSource = Annotated[Kind, Choice(*get_args(Kind))]
+Share = Annotated[float, Field(ge=0, le=1)]
+WholeNumber = Annotated[int, Field(ge=0)]
+
+
+def _iso_date(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError("a date is due, like 2026-11-30") from None
+
+
+class SourceTable(Table):
+    """One source."""
+
+    text: str = Field(min_length=1, description="title, place and date of the source")
+    read: Annotated[str, AfterValidator(_iso_date)] = Field(description="day on which it was read, like 2026-11-30")
+
+
+class SourcedValue(Table, Generic[T]):
+    """A value with its source."""
+
+    value: T
+    kind: KindOfSource = Field(description="official, third-party, inferred or assumed")
+    source: str = Field(description="key of the sources table of this file")
+    note: str = ""
+    low: T | None = None
+    high: T | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_its_source(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            return data
+        raise ValueError(f"every value needs its source; write {{value: {data}, kind: official, source: KEY}}")
+
+    @model_validator(mode="after")
+    def _lies_in_its_range(self) -> SourcedValue[T]:
+        value: Any = self.value
+        low, high = (value if bound is None else bound for bound in (self.low, self.high))
+        if (self.low is not None or self.high is not None) and not low <= value <= high:
+            raise ValueError(f"low <= value <= high is due, not {low} <= {value} <= {high}")
+        return self
+
+
+class VariantTable(Table):
+    """Another reading of some values, for a published contradiction."""
+
+    because: str = Field(min_length=1, description="why the variant exists")
+    values: dict[str, Any] = Field(description="the keys that change, as they stand in the file")
+
+
+class SourcedFile(Table):
+    """Base of the files whose values have sources."""
+
+    sources: dict[str, SourceTable] = Field(description="a table of sources: KEY: {text: title and date, read: date}")
+    variants: dict[str, VariantTable] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
+
+
+class PeakTable(Table):
+    """Dense peaks by dtype."""
+
+    bf16: SourcedValue[FlopRate]
+    fp8: SourcedValue[FlopRate] | None = None
+    fp32: SourcedValue[FlopRate] | None = None
+
+
+class LncTable(Table):
+    """Logical NeuronCore configurations."""
+
+    allowed: SourcedValue[list[Count]]
+    default: SourcedValue[Count]
+
+
+class CoreLinkTable(Table):
+    """Between two logical cores of a chip."""
+
+    bandwidth: SourcedValue[Bandwidth]
+    latency: SourcedValue[Duration]
+
+
+class ChipFile(SourcedFile):
+    """A file of ``catalog/chips``."""
+
+    software_family: str
+    neuron_cores: SourcedValue[Count]
+    lnc: LncTable
+    peak: PeakTable
+    tensor_engine_peak: PeakTable
+    memory: SourcedValue[Bytes]
+    memory_bandwidth: SourcedValue[Bandwidth]
+    usable_memory_fraction: SourcedValue[Fraction]
+    core_link: CoreLinkTable
+    facts: dict[str, SourcedValue[str | int]] = Field(default_factory=dict)
+
+
+class LinkTable(Table):
+    """A class of links."""
+
+    bandwidth: SourcedValue[Bandwidth]
+    latency: SourcedValue[Duration]
+    achieved_fraction: SourcedValue[Fraction]
+
+
+class TorusTable(Table):
+    """Chips on a torus."""
+
+    kind: Literal["torus"]
+    dims: SourcedValue[list[Count]]
+    links: list[str] = Field(description="the link class of each axis")
+
+
+class SwitchedTable(Table):
+    """Chips under two levels of switches."""
+
+    kind: Literal["switched"]
+    sled_size: SourcedValue[Count]
+    rack_size: SourcedValue[Count]
+    sled: str
+    rack: str
+    cross: str
+
+
+class NoScaleUpTable(Table):
+    """One chip."""
+
+    kind: Literal["none"]
+
+
+class InstanceUseTable(Table):
+    """How much of a host a job may use."""
+
+    unit: Literal["chip", "neuron_core"]
+    allowed: SourcedValue[list[Count]]
+    reported: SourcedValue[list[Count]] | None = None
+
+
+class ServerFile(SourcedFile):
+    """A file of ``catalog/servers``."""
+
+    chip: str
+    chips: SourcedValue[Count]
+    chips_per_host: SourcedValue[Count]
+    instance_use: InstanceUseTable | None = None
+    ring_chip_order: SourcedValue[list[WholeNumber]] | None = None
+    links: dict[str, LinkTable] = Field(default_factory=dict)
+    scale_up: Annotated[TorusTable | SwitchedTable | NoScaleUpTable, Field(discriminator="kind")]
+    efa: LinkTable | None = None
+    facts: dict[str, SourcedValue[str | int]] = Field(default_factory=dict)
+
+
+class FamilyFile(SourcedFile):
+    """A file of ``catalog/families``."""
+
+    chips: list[str]
+    gemm_efficiency: SourcedValue[Fraction]
+    memory_efficiency: SourcedValue[Fraction]
+    byte_term: SourcedValue[Literal["add", "hidden", "max"]]
+    host_layer: SourcedValue[Duration]
+    host_pass: SourcedValue[Duration]
+    collective_skew: SourcedValue[Duration]
+    scale_skew_fraction: SourcedValue[Share]
+    data_parallel_overlap: SourcedValue[Literal["none", "buckets"]]
+    recompute_fitted: SourcedValue[Literal["none", "selective", "full"]]
+    measured_rows: SourcedValue[WholeNumber]
+    error_fraction: SourcedValue[Fraction] | None = None

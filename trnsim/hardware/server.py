@@ -1,0 +1,158 @@
+"""One server: the chips of a scale-up domain, how they are joined, and its way out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trnsim.hardware.chip import Chip
+    from trnsim.hardware.sourced import Sourced
+
+__all__ = ["InstanceUse", "LinkClass", "NoScaleUp", "ScaleUp", "Server", "SwitchedScaleUp", "TorusScaleUp"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkClass:
+    """All links of one kind.
+
+    Parameters
+    ----------
+    kind
+        Name of the class: ``neuronlink-xy``, ``rack-switch``, ``efa``.
+    bandwidth_bytes_per_s
+        Datasheet bandwidth of one link in one direction.
+    latency_s
+        Time the first byte takes over one link; for EFA over the whole path from HBM to HBM.
+    achieved_fraction
+        Share of the datasheet bandwidth that large messages reach. Above 0, at most 1.
+    """
+
+    kind: str
+    bandwidth_bytes_per_s: Sourced[float]
+    latency_s: Sourced[float]
+    achieved_fraction: Sourced[float]
+
+    @property
+    def effective_bytes_per_s(self) -> float:
+        """Datasheet bandwidth times achieved fraction: what a fabric prices bytes with."""
+        return self.bandwidth_bytes_per_s.value * self.achieved_fraction.value
+
+
+@dataclass(frozen=True, slots=True)
+class TorusScaleUp:
+    """Chips on a torus: a ring along each axis.
+
+    Parameters
+    ----------
+    dims
+        Chips along each axis, the first axis fastest: chip = x + X y + X Y z.
+    links
+        Class of the links along each axis.
+    """
+
+    dims: tuple[int, ...]
+    links: tuple[LinkClass, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedScaleUp:
+    """Chips under two levels of switches, in racks whose twins are joined directly.
+
+    A chip has one (aggregated) link to the switch of its sled, one to the switch of its rack, and a direct one to the
+    chip of equal place in the other rack. Chips are numbered rack after rack, sled after sled.
+
+    Parameters
+    ----------
+    sled_size, rack_size
+        Chips of a sled; chips of a rack, a multiple of that.
+    sled, rack, cross
+        Classes of the three links.
+    """
+
+    sled_size: int
+    rack_size: int
+    sled: LinkClass
+    rack: LinkClass
+    cross: LinkClass
+
+
+@dataclass(frozen=True, slots=True)
+class NoScaleUp:
+    """A server of one chip."""
+
+
+ScaleUp: TypeAlias = TorusScaleUp | SwitchedScaleUp | NoScaleUp
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceUse:
+    """How much of one host (an EC2 instance) a job may use.
+
+    Parameters
+    ----------
+    unit
+        What is counted: whole chips, or physical NeuronCores.
+    allowed
+        Counts that are supported, ascending.
+    reported
+        Further counts that are reported to work.
+    """
+
+    unit: Literal["chip", "neuron_core"]
+    allowed: tuple[int, ...]
+    reported: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server of the catalog: the scale-up domain of a scenario, an instance or an UltraServer.
+
+    Parameters
+    ----------
+    name
+        Name in the catalog, with its variant: ``trn3-gen2-ultraserver@pessimistic``.
+    chip
+        Its chip.
+    chips
+        Chips of the server. >= 1.
+    chips_per_host
+        Chips under one host: an EC2 instance; on Trn3 Gen2 a sled. Divides `chips`.
+    instance_use
+        Restriction on the use of one host; None where none is known.
+    scale_up
+        How the chips are joined.
+    efa
+        Scale-out link of each chip; None for a server that cannot be one of several.
+    ring_chip_order
+        Order in which NxD fills the chips of the server where its tensor-parallel groups are to close into rings, a
+        permutation of all chips; None where it counts upward.
+    basis
+        Sources of the values above that are plain numbers, by field.
+    facts
+        Further published facts, for people; nothing computes with them.
+    variants
+        Variants that its file declares, and why each exists.
+    notes
+        What a reader of the numbers should know.
+    """
+
+    name: str
+    chip: Chip
+    chips: int
+    chips_per_host: int
+    instance_use: InstanceUse | None
+    scale_up: ScaleUp
+    efa: LinkClass | None
+    ring_chip_order: tuple[int, ...] | None
+    basis: Mapping[str, Sourced[Any]]
+    facts: Mapping[str, Sourced[Any]]
+    variants: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> int:
+        """Hosts of the server."""
+        return self.chips // self.chips_per_host

@@ -1,0 +1,71 @@
+"""One software family: what was fitted to measured steps of a chip and its software."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trnsim.hardware.sourced import Sourced
+
+__all__ = ["SoftwareFamily"]
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareFamily:
+    """The fitted constants of a chip with its training software.
+
+    Parameters
+    ----------
+    name
+        Name in the catalog: ``neuron-trn2``.
+    chips
+        Names of the chips it describes.
+    gemm_efficiency
+        Share of the chip's printed dense peak that matrix products reach. Above 0, at most 1.
+    memory_efficiency
+        Share of the HBM bandwidth that other operators reach. Above 0, at most 1.
+    byte_term
+        How the time of HBM traffic counts beside that of the FLOPs: ``add``, ``hidden``, or ``max`` of both.
+    host_layer_s
+        Host time to launch one layer of a pass; 0 for static graphs.
+    host_pass_s
+        Host time to launch one pass of a microbatch through a stage; 0 for static graphs.
+    collective_skew_s
+        Skew of the ranks: each collective of a training step takes this times log2 of its group longer.
+    scale_skew_fraction
+        j of the factor 1 + j log2(hosts) on every stage pass.
+    data_parallel_overlap
+        What hides behind the backward pass: ``none`` of the gradient reduction, or its ``buckets``.
+    recompute_fitted
+        Recompute mode under which the constants were fitted: ``none``, ``selective``, ``full``.
+    measured_rows
+        Measured steps behind the fit; below 2 there is no error to state.
+    error_fraction
+        Mean absolute error on rows outside the fit; None where nothing was measured.
+    basis
+        Sources of the fields above that are plain, by field.
+    variants
+        Variants that its file declares, and why each exists.
+    notes
+        What a reader of the numbers should know.
+    """
+
+    name: str
+    chips: tuple[str, ...]
+    gemm_efficiency: Sourced[float]
+    memory_efficiency: Sourced[float]
+    byte_term: Literal["add", "hidden", "max"]
+    host_layer_s: Sourced[float]
+    host_pass_s: Sourced[float]
+    collective_skew_s: Sourced[float]
+    scale_skew_fraction: Sourced[float]
+    data_parallel_overlap: Literal["none", "buckets"]
+    recompute_fitted: Literal["none", "selective", "full"]
+    measured_rows: int
+    error_fraction: Sourced[float] | None
+    basis: Mapping[str, Sourced[Any]]
+    variants: Mapping[str, str]
+    notes: tuple[str, ...] = ()
