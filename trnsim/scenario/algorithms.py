@@ -1,0 +1,67 @@
+"""The choice of collective algorithms: by operation, and by whether a group leaves its server."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from trnsim.collectives import algorithm_names, op_names
+from trnsim.documents import canonical, refuse_unknown
+
+__all__ = ["TIERS", "AlgorithmTable", "read_algorithms"]
+
+TIERS: Final = ("server", "cluster")
+"""A group lies inside one ``server``, or across servers of the ``cluster``."""
+
+AlgorithmTable = dict[str, dict[str, str]]
+"""Operation, then tier, then ``auto`` or the name of an algorithm; complete."""
+
+
+def read_algorithms(value: Any) -> AlgorithmTable:
+    """Read what a scenario says about algorithms.
+
+    Parameters
+    ----------
+    value
+        ``auto``, the name of an algorithm for everything that knows it, or a table from operations to one of these or
+        to a table from tiers. What is not mentioned is ``auto``. Names are read without regard to case and dashes.
+
+    Raises
+    ------
+    ValueError
+        If an operation, tier or algorithm is unknown, or an algorithm does not know its operation.
+
+    Examples
+    --------
+    >>> table = read_algorithms({"AllReduce": "ring", "all-gather": {"cluster": "hierarchical"}})
+    >>> table["all-reduce"], table["all-gather"]
+    ({'server': 'ring', 'cluster': 'ring'}, {'server': 'auto', 'cluster': 'hierarchical'})
+    """
+    ops = tuple(op for op in op_names() if op != "send-recv")
+    if isinstance(value, str):
+        return {op: dict.fromkeys(TIERS, _named(value, op)) for op in ops}
+    table: AlgorithmTable = {op: dict.fromkeys(TIERS, "auto") for op in ops}
+    for word, choice in _items(value, "auto, an algorithm, or a table of operations"):
+        op = _known("collective", word, ops)
+        if isinstance(choice, str):
+            table[op] = dict.fromkeys(TIERS, _named(choice, op))
+            continue
+        for tier, name in _items(choice, "an algorithm, or a table of server and cluster,"):
+            table[op][_known("tier", tier, TIERS)] = _named(name, op)
+    return table
+
+
+def _items(value: Any, due: str) -> list[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{due} is due")  # noqa: TRY004 - pydantic reports a ValueError as a problem of the file
+    return list(value.items())
+
+
+def _named(name: Any, op: str) -> str:
+    return _known(f"algorithm of {op}", str(name), ("auto", *algorithm_names(op)))
+
+
+def _known(kind: str, word: str, candidates: tuple[str, ...]) -> str:
+    found = next((name for name in candidates if canonical(name) == canonical(word)), None)
+    if found is None:
+        raise ValueError(refuse_unknown(kind, word, candidates))
+    return found

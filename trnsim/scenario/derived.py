@@ -1,0 +1,98 @@
+"""What a scenario leaves out: the values that follow from the others, and the defaults."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from trnsim.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trnsim.scenario.draft import Draft
+    from trnsim.scenario.rules.ranks import Ranks
+    from trnsim.scenario.spec import Scenario
+
+__all__ = ["defaults_of", "derived_of"]
+
+
+def derived_of(draft: Draft, scenario: Scenario, ranks: Ranks) -> dict[str, str]:
+    """Return what follows from a scenario, in words with its arithmetic, in the order in which one reads it."""
+    return dict((*_of_ranks(draft, scenario, ranks), *_of_batch(draft, scenario), *_of_model(scenario)))
+
+
+def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
+    """Return the keys that the user did not write, with the values they have."""
+    resolved: dict[str, Any] = {
+        "name": scenario.name,
+        "cluster.lnc": scenario.cluster.lnc,
+        "cluster.software": scenario.cluster.software.name,
+        "training.data_parallel_overlap": scenario.training.data_parallel_overlap,
+        "layout.sequence_parallel": scenario.layout.sequence_parallel,
+        "collectives.algorithm": "auto",
+    }
+    found = {key: resolved.get(key, value) for key, value in _leaves(draft.file, "") if not draft.written(key)}
+    return {key: _text(value) for key, value in found.items() if value is not None}
+
+
+def _of_ranks(draft: Draft, scenario: Scenario, ranks: Ranks) -> Iterator[tuple[str, str]]:
+    layout, cluster = scenario.layout, scenario.cluster
+    yield "ranks", f"{scenario.ranks:,} = {ranks.replica_text} x dp {layout.dp:,}; the cluster has {ranks.cluster_text}"
+    if draft.file.layout.dp == "auto":
+        yield "dp", f"{layout.dp:,} = {ranks.available:,} ranks / ({ranks.replica_text})"
+    idle = ranks.available - scenario.ranks
+    if idle:
+        yield "idle ranks", f"{idle:,} of {ranks.available:,}; numbers per chip divide by all {cluster.chips:,} chips"
+    if layout.rank == "chip":
+        cores = cluster.server.chip.logical_cores(cluster.lnc)
+        yield "logical cores", f"{cluster.chips * cores:,} = {cluster.chips:,} chips x {cores} at LNC {cluster.lnc}"
+
+
+def _of_batch(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, str]]:
+    training, dp = scenario.training, scenario.layout.dp
+    yield (
+        "microbatches",
+        f"{scenario.microbatches:,} = {training.global_batch:,} sequences / (micro_batch {training.micro_batch:,} x dp {dp:,})",
+    )
+    yield (
+        "tokens per step",
+        f"{format_count(scenario.tokens)} = {training.global_batch:,} x {training.sequence_length:,}",
+    )
+    if draft.file.training.bucket_parameters == "auto":
+        yield "bucket_parameters", f"{training.bucket_parameters:,} = max(40e6, 1e6 x dp {dp:,})"
+
+
+def _of_model(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    layout, model = scenario.layout, scenario.model
+    if layout.pp > 1:
+        yield "stages", f"{_runs(layout.stages)} layers"
+    padding = layout.vocabulary - model.vocabulary
+    padded = f" = {model.vocabulary:,} padded by {padding:,} ({layout.rules} rules)" if padding else ", not padded"
+    yield "vocabulary", f"{layout.vocabulary:,}{padded}"
+    if layout.kv_replication > 1:
+        yield "kv heads", f"{model.kv_heads} x {layout.kv_replication} copies for tp {layout.tp}"
+    if isinstance(scenario.training.recompute, frozenset):
+        yield "recompute", ", ".join(sorted(scenario.training.recompute))
+
+
+def _runs(stages: Sequence[int]) -> str:
+    """Write a split as runs of equal stages: ``2 x 3 + 30 x 4``."""
+    return " + ".join(f"{len(list(run))} x {layers}" for layers, run in groupby(stages))
+
+
+def _leaves(table: BaseModel, path: str) -> Iterator[tuple[str, Any]]:
+    for name, field in type(table).model_fields.items():
+        key, value = f"{path}{field.alias or name}", getattr(table, name)
+        if isinstance(value, BaseModel):
+            yield from _leaves(value, f"{key}.")
+        else:
+            yield key, value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)

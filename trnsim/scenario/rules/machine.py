@@ -1,0 +1,61 @@
+"""The machine: logical cores, instances, fabric, peaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trnsim.documents import names
+from trnsim.scenario.rules.rule import Rule, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trnsim.errors import Problem
+    from trnsim.scenario.draft import Draft
+
+__all__ = ["RULES"]
+
+
+def lnc_exists(draft: Draft) -> Iterator[Problem]:
+    """Rule 16: a chip has some logical-core configurations, and a job has one of them."""
+    if draft.server is not None and draft.lnc not in draft.server.chip.lnc:
+        chip = draft.server.chip
+        yield draft.document.problem("cluster.lnc", f"{chip.name} has LNC {one_of(chip.lnc)}")
+
+
+def servers_can_be_several(draft: Draft) -> Iterator[Problem]:
+    """Rule 17: a server without EFA is alone."""
+    if draft.server is not None and draft.server.efa is None and draft.file.cluster.servers > 1:
+        message = f"{draft.server.name} has no EFA and no collectives between instances; 1 is the only number"
+        yield draft.document.problem("cluster.servers", message)
+
+
+def fabric_joins_servers(draft: Draft) -> Iterator[Problem]:
+    """Several servers need a fabric, and one whose tiers hold all their chips."""
+    cluster, server = draft.file.cluster, draft.server
+    if cluster.servers == 1 or server is None or server.efa is None:
+        return
+    if draft.fabric is None:
+        message = f"missing; {cluster.servers:,} servers need a fabric: {', '.join(names('topologies'))}, or a path"
+        yield draft.document.problem("cluster.fabric", message, value=None)
+        return
+    problem = draft.fabric.problem(server.chips, cluster.servers)
+    if problem is not None:
+        yield draft.document.problem(problem.key, problem.message)
+
+
+def peak_is_known(draft: Draft) -> Iterator[Problem]:
+    """Rule 21: MFU needs the dense peak of the run's dtype."""
+    precision = draft.file.training.precision
+    if draft.server is not None and precision not in draft.server.chip.peak_flops_per_s:
+        chip = draft.server.chip
+        message = f"{chip.name} has no dense peak for it; it has {', '.join(sorted(chip.peak_flops_per_s))}"
+        yield draft.document.problem("training.precision", message)
+
+
+RULES = (
+    Rule(("cluster.server", "cluster.lnc"), lnc_exists),
+    Rule(("cluster.server", "cluster.servers"), servers_can_be_several),
+    Rule(("cluster.server", "cluster.servers", "cluster.fabric"), fabric_joins_servers),
+    Rule(("cluster.server", "training.precision"), peak_is_known),
+)

@@ -1,0 +1,281 @@
+"""The keys of a scenario file: one field each, with its meaning, its default and what it may be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from trnsim.documents import WHOLE, Choice, Count, Table
+from trnsim.scenario.algorithms import AlgorithmTable, read_algorithms
+from trnsim.schedules import schedule_names
+from trnsim.workload import recomputed_operators
+
+__all__ = ["LATER_TABLES", "SYNONYMS", "ScenarioFile", "json_schema"]
+
+LATER_TABLES: Final = {
+    "perturbations": "slow chips and links",
+    "operations": "months of failures and checkpoints",
+}
+"""Tables of later work, refused by name."""
+
+SYNONYMS: Final = {
+    **{
+        spelling.format(word): axis
+        for word, axis in (
+            ("tensor", "tp"),
+            ("pipeline", "pp"),
+            ("data", "dp"),
+            ("context", "cp"),
+            ("expert", "ep"),
+            ("tensor_model", "tp"),
+            ("pipeline_model", "pp"),
+            ("expert_model", "ep"),
+        )
+        for spelling in ("{}", "{}_parallel", "{}_parallel_size")
+    },
+    "virtual_pipeline_model_parallel_size": "virtual_stages",
+    "zero1": "zero",
+    "zero_stage": "zero",
+    "sp": "sequence_parallel",
+    "pipeline_cuts": "stages",
+    "micro_batch_size": "micro_batch",
+    "mbs": "micro_batch",
+    "global_batch_size": "global_batch",
+    "gbs": "global_batch",
+    "batch_size": "global_batch",
+    "seq_length": "sequence_length",
+    "seq_len": "sequence_length",
+    "encoder_seq_length": "sequence_length",
+    "dtype": "precision",
+    "activations_checkpoint_recompute": "recompute",
+    "topology": "fabric",
+    "nodes": "servers",
+    "num_nodes": "servers",
+    "instances": "servers",
+    "family": "software",
+}
+"""Words that users bring from Megatron and NeuronX Distributed, and the key that each stands for."""
+
+
+def _only_one(what: str) -> BeforeValidator:
+    """Refuse a degree above 1 as later work, and leave everything else to the check of the type."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 1:
+            raise ValueError(f"{what} is not modelled yet; 1 is the only degree")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _zero(value: Any) -> Any:
+    whole = isinstance(value, int | float) and not isinstance(value, bool)
+    if whole and value in {2, 3}:
+        raise ValueError(f"sharding of gradients and weights (ZeRO {value}) is not modelled yet; choose 0 or 1")
+    if not whole or value not in {0, 1}:
+        raise ValueError("0 or 1 is due: whether the optimizer is sharded over the data-parallel ranks")
+    return int(value)
+
+
+def _count_or_auto(value: Any) -> Any:
+    if isinstance(value, str) and value.casefold() == "auto":
+        return "auto"
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer() and value >= 1
+    if not whole:
+        raise ValueError('a whole number of at least 1, or "auto", is due')
+    return int(value)
+
+
+def _recompute(value: Any) -> Any:
+    if not isinstance(value, str | list) or not all(isinstance(name, str) for name in value):
+        raise ValueError("none, selective, full or a list of operators is due")
+    names = value.casefold() if isinstance(value, str) else value
+    recomputed_operators(names)
+    return names
+
+
+def _stages(value: Any) -> Any:
+    if value is not None and not isinstance(value, list):
+        raise ValueError("a list of layers per stage is due, for instance [19, 21, 21, 19]")
+    return value
+
+
+CountOrAuto = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(_count_or_auto),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "auto"}]}),
+]
+Axis = Annotated[str, Choice("tp", "cp", "dp", "pp", "ep")]
+Servers = Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000_000), WHOLE]
+Sequences = Annotated[int, Field(ge=1, le=10_000_000_000), WHOLE]
+Degree = Annotated[int, Field(ge=1, le=100_000_000), WHOLE]
+OnlyOne = Annotated[int, Field(ge=1, le=1), WHOLE]
+
+
+class ClusterTable(Table):
+    """The machine."""
+
+    server: str = Field(description="server of the catalog, as name or name@variant, or the path of a file")
+    servers: Servers = Field(default=1, description="how many of them")
+    fabric: str | None = Field(
+        default=None, description="scale-out network: a name in topologies/ or a path; due from two servers on"
+    )
+    lnc: Annotated[int, Field(ge=1, le=8), WHOLE] | None = Field(
+        default=None, description="physical NeuronCores per logical one; by default that of the chip"
+    )
+    allow_idle: bool = Field(default=False, description="whether the layout may leave chips of the cluster idle")
+    software: str | None = Field(
+        default=None, description="software family of the catalog, or a path; by default that of the chip"
+    )
+
+
+class TrainingTable(Table):
+    """What one step trains on, and how."""
+
+    sequence_length: Tokens = Field(description="tokens of a sequence")
+    global_batch: Sequences = Field(description="sequences of a step")
+    micro_batch: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] = Field(
+        default=1, description="sequences of one forward pass"
+    )
+    precision: Annotated[str, Choice("bf16", "fp8", later=("fp4", "mxfp4", "nvfp4", "fp32"))] = Field(
+        default="bf16", description="number format of the matrix products: which peak of the chip they use"
+    )
+    gradient_dtype: Annotated[str, Choice("fp32", "bf16")] = Field(
+        default="fp32", description="number format in which gradients are kept and reduced"
+    )
+    recompute: Annotated[
+        str | list[str],
+        BeforeValidator(_recompute),
+        WithJsonSchema(
+            {"anyOf": [{"enum": ["none", "selective", "full"]}, {"type": "array", "items": {"type": "string"}}]}
+        ),
+    ] = Field(
+        default="selective",
+        description="what runs again in the backward pass: none, selective (core attention), full, or a list of operators",
+    )
+    bucket_parameters: CountOrAuto = Field(
+        default="auto", description="parameters of a gradient bucket; auto is max(40e6, 1e6 x dp), as Megatron has it"
+    )
+    data_parallel_overlap: Annotated[str, Choice("none", "buckets", later=("prefetch",))] | None = Field(
+        default=None,
+        description="what of the gradient reduction hides behind the backward pass; by default as the software family has it",
+    )
+
+
+class LayoutTable(Table):
+    """Which rank does what."""
+
+    rank: Annotated[str, Choice("chip", "logical_core")] = Field(default="chip", description="what one rank is")
+    order: list[Axis] = Field(
+        default=["tp", "cp", "dp", "pp"], description="axes from the innermost (neighbouring ranks) to the outermost"
+    )
+    tp: Degree = Field(default=1, description="tensor-parallel degree")
+    cp: Annotated[OnlyOne, _only_one("context parallelism")] = Field(default=1, description="context-parallel degree")
+    pp: Degree = Field(default=1, description="pipeline-parallel degree: the number of stages")
+    ep: Annotated[OnlyOne, _only_one("expert parallelism")] = Field(default=1, description="expert-parallel degree")
+    dp: CountOrAuto = Field(default="auto", description="data-parallel degree; auto takes every rank that is left")
+    zero: Annotated[int, BeforeValidator(_zero), WithJsonSchema({"enum": [0, 1]})] = Field(
+        default=1, description="1 shards the optimizer over the data-parallel ranks, 0 does not"
+    )
+    sequence_parallel: bool | None = Field(
+        default=None,
+        description="whether norms and residuals are split over the tensor-parallel ranks; by default if tp > 1",
+    )
+    stages: Annotated[list[Count] | None, BeforeValidator(_stages)] = Field(
+        default=None, description="layers of each stage; by default split evenly, the last stages one more"
+    )
+    rules: Annotated[str, Choice("nxd", "megatron")] = Field(
+        default="nxd", description="whose rules for stages and vocabulary hold: NeuronX Distributed's or Megatron's"
+    )
+
+
+class ScheduleTable(Table):
+    """The order of forward and backward passes."""
+
+    kind: Annotated[
+        str,
+        Choice(
+            *schedule_names(),
+            later=(
+                "interleaved",
+                "interleaved-1f1b",
+                "zero-bubble",
+                "zb-h1",
+                "zb-h2",
+                "zb-v",
+                "dualpipe",
+                "dualpipe-v",
+            ),
+        ),
+    ] = Field(default="1f1b", description="name of the pipeline schedule")
+    virtual_stages: Annotated[OnlyOne, _only_one("interleaving of virtual stages")] = Field(
+        default=1, description="virtual stages per pipeline rank"
+    )
+
+
+class CollectivesTable(Table):
+    """How collectives are carried out."""
+
+    algorithm: Annotated[
+        AlgorithmTable, BeforeValidator(read_algorithms), WithJsonSchema({"type": ["string", "object"]})
+    ] = Field(
+        default_factory=lambda: read_algorithms("auto"),
+        description="auto (the fastest), the name of an algorithm, or a table: {all-reduce: {server: ring, cluster: auto}}",
+    )
+    policy: Annotated[str, Choice("fastest", later=("neuron",))] = Field(
+        default="fastest", description="how auto chooses: fastest takes the algorithm of least predicted time"
+    )
+
+
+class RunTable(Table):
+    """How the step is simulated."""
+
+    steps: Annotated[int, Field(ge=1, le=100_000), WHOLE] = Field(default=2, description="steps to simulate")
+    seed: Annotated[int, Field(ge=0, lt=2**64), WHOLE] = Field(default=0, description="seed of every random stream")
+    fidelity: Annotated[str, Choice("closed_form", later=("flow", "chunk"))] = Field(
+        default="closed_form", description="how the network is modelled: closed_form prices each transfer alone"
+    )
+    folding: Annotated[str, Choice("auto", "off", later=("verify",))] = Field(
+        default="auto", description="auto simulates ranks that behave alike once, off every rank; both give the same"
+    )
+    engine: Annotated[str, Choice("auto", "events", later=("replay",))] = Field(
+        default="auto", description="how time is run: events is SimPy, auto takes the fastest that is exact"
+    )
+    skew: Annotated[str, Choice("on", "off")] = Field(
+        default="on", description="whether stage passes and collectives lose time to skew as the software family has it"
+    )
+    trace_ranks: Degree = Field(default=16, description="most ranks that a trace shows")
+
+
+class ScenarioFile(Table):
+    """A scenario: all that one run needs."""
+
+    schema_: Literal[1] = Field(alias="schema", description="version of this format: 1")
+    name: str | None = Field(default=None, description="what the run is called; by default the name of the file")
+    cluster: ClusterTable = Field(description="the machine")
+    model: str | dict[str, Any] = Field(
+        description="model of the catalog, the path of a Hugging Face config.json, or its keys inline"
+    )
+    training: TrainingTable = Field(description="what one step trains on, and how")
+    layout: LayoutTable = Field(default_factory=LayoutTable, description="which rank does what")
+    schedule: ScheduleTable = Field(
+        default_factory=ScheduleTable, description="the order of forward and backward passes"
+    )
+    collectives: CollectivesTable = Field(
+        default_factory=CollectivesTable, description="how collectives are carried out"
+    )
+    run: RunTable = Field(default_factory=RunTable, description="how the step is simulated")
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of scenario files, for editors.
+
+    Examples
+    --------
+    >>> json_schema()["title"]
+    'trnsim scenario'
+    """
+    schema = ScenarioFile.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "trnsim scenario"}

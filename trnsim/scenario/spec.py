@@ -1,0 +1,227 @@
+"""A scenario, resolved: no default and no name left to look up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from trnsim.hardware import Server, SoftwareFamily
+    from trnsim.topology import FabricSpec
+    from trnsim.workload import Transformer
+
+__all__ = ["Cluster", "Collectives", "Layout", "Run", "Scenario", "ScheduleSpec", "Training"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The machine.
+
+    Parameters
+    ----------
+    server, servers
+        What it is made of, and how many. >= 1.
+    fabric
+        The network between servers; ``None`` for a single server.
+    lnc
+        Physical NeuronCores per logical one.
+    allow_idle
+        Whether the layout may leave chips idle.
+    software
+        The software family that runs on it.
+    """
+
+    server: Server
+    servers: int
+    fabric: FabricSpec | None
+    lnc: int
+    allow_idle: bool
+    software: SoftwareFamily
+
+    @property
+    def chips(self) -> int:
+        """Chips of all servers, idle ones included."""
+        return self.servers * self.server.chips
+
+    @property
+    def hosts(self) -> int:
+        """Hosts of all servers."""
+        return self.servers * self.server.hosts
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """What one step trains on, and how.
+
+    Parameters
+    ----------
+    sequence_length, global_batch, micro_batch
+        Tokens of a sequence; sequences of a step; sequences of one pass. >= 1.
+    precision, gradient_dtype
+        Number formats of the matrix products, and of gradients in memory and on the wire.
+    recompute
+        ``"none"``, ``"selective"``, ``"full"``, or the operators of a layer that run again in the backward pass.
+    bucket_parameters
+        Parameters of a gradient bucket on one rank. >= 1.
+    data_parallel_overlap
+        What of the gradient reduction may hide behind the backward pass: ``"none"`` or ``"buckets"``.
+    """
+
+    sequence_length: int
+    global_batch: int
+    micro_batch: int
+    precision: str
+    gradient_dtype: str
+    recompute: str | frozenset[str]
+    bucket_parameters: int
+    data_parallel_overlap: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which rank does what.
+
+    Parameters
+    ----------
+    rank
+        ``"chip"`` or ``"logical_core"``.
+    order
+        Axes from the innermost to the outermost.
+    tp, cp, pp, ep, dp
+        Degrees. >= 1.
+    zero
+        1 shards the optimizer over the data-parallel ranks, 0 does not.
+    sequence_parallel
+        Whether norms and residuals are split over the tensor-parallel ranks.
+    stages
+        Layers of each pipeline stage.
+    rules
+        ``"nxd"`` or ``"megatron"``.
+    kv_replication
+        Copies of each key and value head. >= 1.
+    vocabulary
+        Entries of the vocabulary after padding.
+    """
+
+    rank: str
+    order: tuple[str, ...]
+    tp: int
+    cp: int
+    pp: int
+    ep: int
+    dp: int
+    zero: int
+    sequence_parallel: bool
+    stages: tuple[int, ...]
+    rules: str
+    kv_replication: int
+    vocabulary: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSpec:
+    """The order of forward and backward passes, by name."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """How collectives are carried out.
+
+    Parameters
+    ----------
+    algorithm
+        By operation, then by tier (``server``: the group lies inside one; ``cluster``: it does not), ``auto`` or a name.
+    policy
+        How ``auto`` chooses: ``fastest``.
+    """
+
+    algorithm: Mapping[str, Mapping[str, str]]
+    policy: str
+
+    def algorithm_for(self, op: str, inside_server: bool) -> str:
+        """Return the algorithm, or ``auto``, for an operation on a group that lies inside one server or does not."""
+        return self.algorithm[op]["server" if inside_server else "cluster"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How the step is simulated.
+
+    Parameters
+    ----------
+    steps, seed
+        Steps to simulate, >= 1; seed of every random stream, >= 0.
+    fidelity, folding, engine
+        ``"closed_form"``; ``"auto"`` or ``"off"``; ``"auto"`` or ``"events"``.
+    skew
+        Whether passes and collectives lose time to skew.
+    trace_ranks
+        Most ranks that a trace shows. >= 1.
+    """
+
+    steps: int
+    seed: int
+    fidelity: str
+    folding: str
+    engine: str
+    skew: bool
+    trace_ranks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """All that one run needs.
+
+    Parameters
+    ----------
+    name
+        What the run is called.
+    source
+        The file it was read from.
+    cluster, model, training, layout, schedule, collectives, run
+        Its parts.
+    derived
+        What was not in the file and follows from it, in words: dp, microbatches, stage split, padded vocabulary, ...
+    defaults
+        Keys that the file leaves out, and the values they have.
+    warnings
+        What is legal and probably not meant.
+    """
+
+    name: str
+    source: Path
+    cluster: Cluster
+    model: Transformer
+    training: Training
+    layout: Layout
+    schedule: ScheduleSpec
+    collectives: Collectives
+    run: Run
+    derived: Mapping[str, str]
+    defaults: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    @property
+    def ranks_per_chip(self) -> int:
+        """Ranks on one chip: 1, or its logical cores."""
+        return 1 if self.layout.rank == "chip" else self.cluster.server.chip.logical_cores(self.cluster.lnc)
+
+    @property
+    def ranks(self) -> int:
+        """Ranks of the layout: the product of its degrees."""
+        return self.layout.tp * self.layout.cp * self.layout.pp * self.layout.dp
+
+    @property
+    def microbatches(self) -> int:
+        """Microbatches of one step on each data-parallel replica."""
+        return self.training.global_batch // (self.training.micro_batch * self.layout.dp)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one step."""
+        return self.training.global_batch * self.training.sequence_length

@@ -1,0 +1,76 @@
+"""What is legal and probably not meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trnsim.scenario.rules.ranks import cores_on_last_host
+from trnsim.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trnsim.scenario.draft import Draft
+    from trnsim.scenario.spec import Scenario
+
+__all__ = ["warnings_of"]
+
+MANY_TOKENS = 100_000_000
+
+
+def warnings_of(draft: Draft, scenario: Scenario) -> Iterator[str]:
+    """Yield one sentence for everything in a valid scenario that is probably not meant."""
+    yield from _pipeline(scenario)
+    yield from _batch(scenario)
+    yield from _machine(draft, scenario)
+    for key, because in _without_effect(scenario):
+        if draft.written(key):
+            yield f"{key} has no effect: {because}"
+
+
+def _pipeline(scenario: Scenario) -> Iterator[str]:
+    stages, microbatches = scenario.layout.pp, scenario.microbatches
+    if microbatches < stages:
+        yield (
+            f"{microbatches} microbatches are fewer than {stages} stages: a step takes {microbatches} + {stages} - 1 = "
+            f"{microbatches + stages - 1} slots, of which each stage works in {microbatches}"
+        )
+
+
+def _batch(scenario: Scenario) -> Iterator[str]:
+    if scenario.tokens > MANY_TOKENS:
+        training = scenario.training
+        yield (
+            f"one step has {training.global_batch:,} x {training.sequence_length:,} = {format_count(scenario.tokens)} tokens; "
+            f"few trainings go beyond {format_count(MANY_TOKENS)}"
+        )
+
+
+def _machine(draft: Draft, scenario: Scenario) -> Iterator[str]:
+    server, family = scenario.cluster.server, scenario.cluster.software
+    use, count = server.instance_use, cores_on_last_host(draft)
+    if use is not None and count is not None and count not in use.allowed:
+        unit = "chips" if use.unit == "chip" else "NeuronCores"
+        yield f"{count} {unit} on one instance of {server.name} are reported to work and not documented"
+    chip = server.chip.name.partition("@")[0]
+    if chip not in family.chips:
+        yield f"software family {family.name} describes {', '.join(family.chips)}, not {chip}"
+
+
+def _without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the keys that change nothing in this scenario, and why."""
+    layout, cluster = scenario.layout, scenario.cluster
+    if layout.pp == 1:
+        keys = ("schedule.kind", "schedule.virtual_stages", "layout.stages")
+        yield from ((key, "there is one pipeline stage") for key in keys)
+    if layout.tp == 1 and layout.sequence_parallel:
+        yield "layout.sequence_parallel", "tp is 1, so there is nothing to split"
+    if layout.dp == 1:
+        keys = ("layout.zero", "training.bucket_parameters", "training.data_parallel_overlap")
+        yield from ((key, "there is one data-parallel replica") for key in keys)
+        if layout.tp == 1:
+            yield from ((key, "no group has two members") for key in ("collectives.algorithm", "collectives.policy"))
+    if cluster.servers == 1:
+        yield "cluster.fabric", "there is one server"
+    if cluster.allow_idle and scenario.ranks == cluster.chips * scenario.ranks_per_chip:
+        yield "cluster.allow_idle", "every chip is used"
