@@ -13,7 +13,7 @@ from trnsim.engine import (
     Part,
     Story,
     Wait,
-    breakdown,
+    account,
     fingerprint,
     last_step,
     stretches,
@@ -51,8 +51,8 @@ def test_a_message_delays_the_receiver_and_occupies_the_sender() -> None:
     engine.run()
     window = last_step(engine.cohorts)
     assert window.duration_s == 7.0
-    assert breakdown(sender, window) == {"compute": 6.0, "exposed_pp": 1.0}
-    assert breakdown(receiver, window) == {"compute": 0.5, "bubble": 1.5, "exposed_pp": 1.0}
+    assert account(sender, window).by_heading() == {"compute": 6.0, "exposed_pp": 1.0}
+    assert account(receiver, window).by_heading() == {"compute": 0.5, "bubble": 1.5, "exposed_pp": 1.0}
 
 
 def test_a_message_that_came_early_costs_nothing() -> None:
@@ -73,7 +73,7 @@ def test_a_message_that_came_early_costs_nothing() -> None:
     engine.start(receiver, receive())
     engine.run()
     window = last_step(engine.cohorts)
-    assert breakdown(receiver, window) == {"compute": 5.0}
+    assert account(receiver, window).by_heading() == {"compute": 5.0}
 
 
 def test_a_collective_starts_with_its_last_member_and_all_leave_together() -> None:
@@ -92,8 +92,8 @@ def test_a_collective_starts_with_its_last_member_and_all_leave_together() -> No
     engine.run()
     window = last_step(engine.cohorts)
     assert window.duration_s == 7.0
-    assert breakdown(cohorts[0], window) == {"compute": 1.0, "straggler_wait": 3.0, "exposed_dp": 3.0}
-    assert breakdown(cohorts[2], window) == {"compute": 4.0, "exposed_dp": 3.0}
+    assert account(cohorts[0], window).by_heading() == {"compute": 1.0, "straggler_wait": 3.0, "exposed_dp": 3.0}
+    assert account(cohorts[2], window).by_heading() == {"compute": 4.0, "exposed_dp": 3.0}
 
 
 def test_collectives_of_a_group_run_one_after_the_other() -> None:
@@ -113,7 +113,7 @@ def test_collectives_of_a_group_run_one_after_the_other() -> None:
     engine.start(cohort, member())
     engine.run()
     assert [row[1:] for row in cohort.stream.rows()] == [(0, 0, 3 * 10**12), (10**12, 3 * 10**12, 6 * 10**12)]
-    assert breakdown(cohort, last_step([cohort])) == {"compute": 1.0, "exposed_dp": 5.0}
+    assert account(cohort, last_step([cohort])).by_heading() == {"compute": 1.0, "exposed_dp": 5.0}
 
 
 def test_an_activity_meets_its_group_at_the_first_collective() -> None:
@@ -132,8 +132,8 @@ def test_an_activity_meets_its_group_at_the_first_collective() -> None:
     engine.run()
     window = last_step(engine.cohorts)
     assert window.duration_s == 5.0
-    assert breakdown(cohorts[0], window) == {"compute": 3.0, "straggler_wait": 1.0, "exposed_tp": 1.0}
-    assert [s.name for s in stretches(cohorts[0])] == ["forward", "a", "wait for all-reduce", "all-reduce", "b"]
+    assert account(cohorts[0], window).by_heading() == {"compute": 3.0, "straggler_wait": 1.0, "exposed_tp": 1.0}
+    assert [s.name for s in stretches(cohorts[0].log)] == ["forward", "a", "wait for all-reduce", "all-reduce", "b"]
 
 
 def folded(members: int) -> Iterator[Engine]:

@@ -21,7 +21,7 @@ class Table(BaseModel):
     Lists of a file are ``list`` fields; whole numbers are :data:`Count`, which reads ``4e7``.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 def _text_with_unit(parse: Callable[[object], float], *examples: str) -> tuple[BeforeValidator, WithJsonSchema]:

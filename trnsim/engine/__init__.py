@@ -4,20 +4,23 @@ The only room that speaks SimPy. Times cross its border as float seconds and are
 in `picoseconds`; names that end in ``_ps`` do not leave this room.
 """
 
-from trnsim.engine.account import Stretch, Window, breakdown, last_step, stream_stretches, stretches, time_by_name
+from trnsim.engine.account import Account, Stretch, Window, account, last_step, stream_stretches, stretches
 from trnsim.engine.clock import picoseconds, seconds
 from trnsim.engine.colours import Colouring, Meeting, refine
 from trnsim.engine.core import Call, Cohort, Collective, Engine, Story
 from trnsim.engine.fingerprint import fingerprint
+from trnsim.engine.log import Log
 from trnsim.engine.operations import Activity, Operation, Part, Span, Wait, spans
 
 __all__ = [
+    "Account",
     "Activity",
     "Call",
     "Cohort",
     "Collective",
     "Colouring",
     "Engine",
+    "Log",
     "Meeting",
     "Operation",
     "Part",
@@ -26,7 +29,7 @@ __all__ = [
     "Stretch",
     "Wait",
     "Window",
-    "breakdown",
+    "account",
     "fingerprint",
     "last_step",
     "picoseconds",
@@ -35,5 +38,4 @@ __all__ = [
     "spans",
     "stream_stretches",
     "stretches",
-    "time_by_name",
 ]

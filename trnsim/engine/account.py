@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine.clock import seconds
-from trnsim.engine.operations import spans
+from trnsim.engine.operations import Activity, Wait, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trnsim.engine.core import Cohort
+    from trnsim.engine.log import Log
     from trnsim.engine.operations import Operation
 
 
@@ -73,39 +75,52 @@ def last_step(cohorts: Sequence[Cohort]) -> Window:
     return Window(last, ends[-2] if len(ends) > 1 else 0, ends[-1], ends[0])
 
 
-def breakdown(cohort: Cohort, window: Window) -> dict[str, float]:
-    """Book every instant of a window under one heading, as a cohort spent it.
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where the time of one cohort went during a window, in picoseconds by (name, heading).
 
-    Time that a cohort has spent before the window is left out, so the parts sum to the window exactly
-    if the cohort is the one that finishes last.
-
-    Returns
-    -------
-    dict
-        Heading -> seconds, each a whole number of picoseconds.
+    Every instant is booked once, so the parts sum to the window exactly if the cohort is the one that finishes last.
     """
-    found: Counter[str] = Counter()
-    for operation, start, ready, end in cohort.log.rows():
-        if end > window.start_ps:
-            for span in spans(operation, start, ready, end):
-                found[span.heading] += max(0, min(span.end_ps, window.end_ps) - max(span.start_ps, window.start_ps))
-    return {heading: seconds(count) for heading, count in found.items() if count}
+
+    booked_ps: Mapping[tuple[str, str], int]
+
+    def by_heading(self) -> dict[str, float]:
+        """Return heading -> seconds, each a whole number of picoseconds."""
+        found: Counter[str] = Counter()
+        for (_, heading), count in self.booked_ps.items():
+            found[heading] += count
+        return {heading: seconds(count) for heading, count in found.items()}
+
+    def by_name(self) -> dict[tuple[str, str], float]:
+        """Return (name of the operation or part, heading) -> seconds."""
+        return {key: seconds(count) for key, count in self.booked_ps.items()}
 
 
-def time_by_name(cohort: Cohort, window: Window) -> dict[tuple[str, str], float]:
-    """Book the instants of a window under (operation or part name, heading), in seconds."""
+def account(cohort: Cohort, window: Window) -> Account:
+    """Book every instant of a window, as a cohort spent it.
+
+    Activities that lie inside the window and waited for nobody are counted and booked together.
+    """
     found: Counter[tuple[str, str]] = Counter()
+    whole: Counter[int] = Counter()  # by identity: an activity is one object, however often it is performed
+    activities: dict[int, Activity] = {}
     for operation, start, ready, end in cohort.log.rows():
-        if end > window.start_ps:
+        if isinstance(operation, Activity) and start >= window.start_ps and end - start == operation.duration_ps:
+            whole[id(operation)] += 1
+            activities[id(operation)] = operation
+        elif end > window.start_ps:
             for span in spans(operation, start, ready, end):
                 clipped = min(span.end_ps, window.end_ps) - max(span.start_ps, window.start_ps)
                 found[span.name, span.heading] += max(0, clipped)
-    return {key: seconds(count) for key, count in found.items() if count}
+    for number, count in whole.items():
+        for part in activities[number].parts:
+            found[part.name, part.heading] += count * part.duration_ps
+    return Account({key: count for key, count in found.items() if count})
 
 
-def stretches(cohort: Cohort) -> Iterator[Stretch]:
-    """Yield a cohort's operations and, inside each, its parts, as a trace shows them."""
-    for operation, start, ready, end in cohort.log.rows():
+def stretches(log: Log) -> Iterator[Stretch]:
+    """Yield what a cohort did and, inside each operation, its parts, as a trace shows them."""
+    for operation, start, ready, end in log.rows():
         inner = list(spans(operation, start, ready, end))
         if inner:
             yield Stretch(operation.name, _heading(operation), seconds(start), seconds(end), 0)
@@ -113,12 +128,12 @@ def stretches(cohort: Cohort) -> Iterator[Stretch]:
             yield from (Stretch(s.name, s.heading, seconds(s.start_ps), seconds(s.end_ps), 1) for s in inner)
 
 
-def stream_stretches(cohort: Cohort) -> Iterator[Stretch]:
-    """Yield the collectives that ran beside a cohort's own work, while their bytes moved."""
-    for operation, _, start, end in cohort.stream.rows():
+def stream_stretches(log: Log) -> Iterator[Stretch]:
+    """Yield the collectives of a stream while their bytes moved."""
+    for operation, _, start, end in log.rows():
         if end > start:
             yield Stretch(operation.name, _heading(operation), seconds(start), seconds(end), 0)
 
 
 def _heading(operation: Operation) -> str:
-    return getattr(operation, "after_ready", operation.name)
+    return operation.after_ready if isinstance(operation, Wait) else operation.name

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from trnsim.engine.clock import picoseconds
+from trnsim.engine.clock import picoseconds, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +72,11 @@ class Activity:
     def __post_init__(self) -> None:
         object.__setattr__(self, "head_ps", sum(part.duration_ps for part in self.parts[: self.rendezvous]))
         object.__setattr__(self, "duration_ps", sum(part.duration_ps for part in self.parts))
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds when nobody keeps the group waiting."""
+        return seconds(self.duration_ps)
 
 
 @dataclass(frozen=True, slots=True)

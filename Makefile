@@ -1,0 +1,45 @@
+# Two commands for users: `make run` and `make test`. One for changes: `make check`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+SCENARIO ?= scenarios/llama3.1-405b-trn3.yaml
+
+.PHONY: run test check lint types imports compare benchmark notebooks clean
+
+run: $(INSTALLED)  ## set up, then run the main scenario
+	$(BIN)/trnsim run $(SCENARIO)
+
+test: $(INSTALLED)  ## set up, then all tests: laws, doctests, docs, scenarios, notebooks
+	$(BIN)/python -m pytest -q -n auto
+
+check: lint types imports test  ## everything that a change must pass
+
+lint: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+imports: $(INSTALLED)
+	$(BIN)/lint-imports
+
+compare: $(INSTALLED)  ## Trn2 against Trn3 at 9,216 chips, with the gates that CI holds
+	$(BIN)/trnsim compare trn2-cluster trn3-cluster --min-speedup 0.95
+	$(BIN)/trnsim compare trn2-cluster trn3-cluster --set training.precision=fp8 --min-speedup 1.5
+
+benchmark: $(INSTALLED)  ## events, cohorts, seconds and memory of the scenarios
+	$(BIN)/python benchmarks/scale.py
+
+notebooks: $(INSTALLED)  ## execute the notebooks and write their figures to out/
+	$(BIN)/python notebooks/execute.py
+
+clean:
+	rm -rf $(VENV) out
+
+$(INSTALLED): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@

@@ -1,0 +1,181 @@
+"""Laws that every price obeys, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from fabrics import exact_torus, make_fabric, scaled_server, star_server
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machines import catalog_server, fabric_spec, sourced, switched_server, torus_server
+
+from trnsim.collectives import algorithm_names, op_names
+from trnsim.parallel import Group
+
+if TYPE_CHECKING:
+    from trnsim.fabric import ClosedFormFabric
+
+laws = settings(deadline=None, max_examples=60)
+operations = st.sampled_from([(op, algorithm) for op in op_names() for algorithm in algorithm_names(op)])
+sizes = st.floats(1, 1e12)
+factors = st.floats(1.01, 10)
+
+MACHINES = [
+    (torus_server((4, 3)), 1, 2),
+    (torus_server((2, 2)), 6, 1),
+    (switched_server(2, 2, 2), 4, 4),
+    (star_server(1e-6, 1e9), 9, 2),
+]
+"""Server, servers, ranks per chip."""
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[int, Group]:
+    """Draw the number of a machine, and a group on it of at least two members."""
+    number = draw(st.integers(0, len(MACHINES) - 1))
+    server, servers, cores = MACHINES[number]
+    ranks = server.chips * servers * cores
+    stride = draw(st.integers(1, ranks - 1))
+    first = draw(st.integers(0, ranks - 1 - stride))
+    return number, Group(first, stride, draw(st.integers(2, (ranks - 1 - first) // stride + 1)))
+
+
+def machine(number: int, *, latency: float = 1.0, bandwidth: float = 1.0) -> ClosedFormFabric:
+    server, servers, cores = MACHINES[number]
+    spec = fabric_spec([10, 10, 10, 10], [2, 1, 1, 1])
+    tiers = tuple(replace(tier, latency_s=sourced(tier.latency_s.value * latency)) for tier in spec.tiers)
+    scaled = scaled_server(server, latency=latency, bandwidth=bandwidth)
+    return make_fabric(scaled, servers, cores, replace(spec, tiers=tiers))
+
+
+@laws
+@given(cases(), operations, sizes, factors)
+def test_time_grows_with_size_and_latency_and_falls_with_bandwidth(
+    case: tuple[int, Group], operation: tuple[str, str], size: float, factor: float
+) -> None:
+    number, group = case
+    time_s = machine(number).price(*operation, group, size).time_s
+    assert machine(number).price(*operation, group, size * factor).time_s > time_s
+    assert machine(number, latency=factor).price(*operation, group, size).time_s > time_s
+    assert machine(number, bandwidth=factor).price(*operation, group, size).time_s < time_s
+
+
+@laws
+@given(cases(), operations, sizes)
+def test_doubled_bandwidth_halves_the_bandwidth_term(
+    case: tuple[int, Group], operation: tuple[str, str], size: float
+) -> None:
+    # time = latency + size / rate: the part that is left without bytes does not change, the other halves
+    number, group = case
+    once, twice = machine(number), machine(number, bandwidth=2.0)
+    latency_s = once.price(*operation, group, 0).time_s
+    assert twice.price(*operation, group, 0).time_s == latency_s
+    term_s = once.price(*operation, group, size).time_s - latency_s
+    assert twice.price(*operation, group, size).time_s - latency_s == pytest.approx(term_s / 2, rel=1e-6, abs=1e-15)
+
+
+@laws
+@given(cases(), operations, sizes)
+def test_doubled_latency_doubles_the_time_of_nothing(
+    case: tuple[int, Group], operation: tuple[str, str], size: float
+) -> None:
+    number, group = case
+    empty_s = machine(number).price(*operation, group, 0).time_s
+    assert machine(number, latency=2.0).price(*operation, group, 0).time_s == pytest.approx(2 * empty_s)
+
+
+@laws
+@given(cases(), st.sampled_from(op_names()), sizes)
+def test_best_is_never_slower_than_a_candidate(case: tuple[int, Group], op: str, size: float) -> None:
+    number, group = case
+    fabric = machine(number)
+    prices = {algorithm: fabric.price(op, algorithm, group, size) for algorithm in algorithm_names(op)}
+    best = fabric.best(op, group, size)
+    assert best.time_s == min(price.time_s for price in prices.values())
+    assert best == prices[best.algorithm]
+    some = algorithm_names(op)[:2]
+    assert fabric.best(op, group, size, some).time_s == min(prices[algorithm].time_s for algorithm in some)
+
+
+@laws
+@given(st.data(), operations, st.sampled_from([(4, 4), (5, 3), (3, 4, 2)]))
+def test_moving_a_group_over_a_torus_changes_nothing(
+    data: st.DataObject, operation: tuple[str, str], dims: tuple[int, ...]
+) -> None:
+    # a torus looks the same from every chip, so a group moved along the last axis costs what it did
+    fabric = make_fabric(torus_server(dims))
+    chips, step = math.prod(dims), math.prod(dims[:-1])
+    stride = data.draw(st.integers(1, chips - 1 - step))
+    size = data.draw(st.integers(2, max(2, (chips - 1 - step) // stride + 1)))
+    first = data.draw(st.integers(0, chips - 1 - step - stride * (size - 1)))
+    here, there = (fabric.price(*operation, Group(at, stride, size), 1e9) for at in (first, first + step))
+    assert here.time_s == pytest.approx(there.time_s)
+    assert here.bytes_by_kind == pytest.approx(there.bytes_by_kind)
+
+
+def test_equal_servers_give_equal_prices() -> None:
+    # a group inside one server costs the same in each
+    fabric = make_fabric(catalog_server("trn2.48xlarge"), 3)
+    groups = [Group(server * 16 + 4, 1, 4) for server in range(3)]
+    assert len({fabric.price("all-reduce", "ring", group, 1e6).time_s for group in groups}) == 1
+
+
+def test_best_takes_the_plain_algorithm_where_there_is_no_hierarchy() -> None:
+    # in one server the hierarchical algorithm is its ring, and the ring is named
+    fabric = make_fabric(exact_torus((8,), 1e-6, 1e9))
+    assert fabric.best("all-reduce", Group(0, 1, 8), 1e9).algorithm == "ring"
+    assert fabric.best("all-reduce", Group(0, 1, 8), 1).algorithm == "direct"
+
+
+def test_best_goes_by_hierarchy_where_servers_are_far_apart() -> None:
+    fabric = make_fabric(catalog_server("trn2.48xlarge"), 8)
+    assert fabric.best("all-reduce", Group(0, 1, 128), 1e9).algorithm == "hierarchical"
+
+
+def test_kinds_used_name_the_way_of_a_group() -> None:
+    fabric = make_fabric(catalog_server("trn2-ultraserver"), 8, 4, fabric_spec([8, 16, 64], [1, 1, 1]))
+    assert fabric.kinds_used(Group(0, 1, 4)) == ("core-link",)
+    assert fabric.kinds_used(Group(0, 4, 4)) == ("neuronlink-xy",)
+    assert fabric.kinds_used(Group(0, 64, 4)) == ("neuronlink-z",)
+    assert fabric.kinds_used(Group(0, 256, 8)) == ("efa", "tier0-tier1", "tier1-tier2")
+    assert fabric.kinds_used(Group(5, 1, 1)) == ()
+
+
+def test_links_are_counted_with_the_core_links() -> None:
+    # 4 cores on a chip: 12 ordered pairs
+    fabric = make_fabric(catalog_server("trn2-ultraserver"), 2, 4)
+    counts = fabric.link_counts()
+    assert counts["core-link"] == 2 * 64 * 12
+    assert counts["neuronlink-xy"] == 2 * 256
+    assert counts["efa"] == 2 * 128
+    assert "core-link" not in make_fabric(catalog_server("trn2-ultraserver")).link_counts()
+
+
+@pytest.mark.parametrize("size", [-1.0, math.nan])
+def test_a_size_below_nothing_is_refused(size: float) -> None:
+    with pytest.raises(ValueError, match="at least 0 bytes"):
+        make_fabric(torus_server((4,))).price("all-reduce", "ring", Group(0, 1, 4), size)
+
+
+def test_unknown_names_are_refused_with_the_list() -> None:
+    fabric = make_fabric(torus_server((4,)))
+    with pytest.raises(ValueError, match="recursive-halving-doubling"):
+        fabric.price("all-reduce", "rings-of-saturn", Group(0, 1, 4), 1)
+    with pytest.raises(ValueError, match="reduce-scatter"):
+        fabric.price("reduce-all", "ring", Group(0, 1, 4), 1)
+
+
+def test_ranks_outside_the_only_server_are_refused() -> None:
+    fabric = make_fabric(torus_server((4,)))
+    with pytest.raises(ValueError, match="no path leaves a server"):
+        fabric.price("all-reduce", "ring", Group(0, 1, 8), 1)
+    with pytest.raises(ValueError, match="no path leaves a server"):
+        fabric.send(0, 4, 1)
+
+
+def test_a_rank_does_not_send_to_itself() -> None:
+    with pytest.raises(ValueError, match="rank 2 cannot send to itself"):
+        make_fabric(torus_server((4,))).send(2, 2, 1)

@@ -1,0 +1,141 @@
+"""Closed-form prices by their definition, for tests: every transfer of every step on every link of its path."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from machines import fabric_spec, single_chip_server, sourced, torus_server
+
+from trnsim.collectives import Arrangement, program
+from trnsim.fabric import ClosedFormFabric
+from trnsim.fabric.layout import lay_out, tours
+from trnsim.hardware import LinkClass, SwitchedScaleUp, TorusScaleUp
+from trnsim.parallel import Placement
+from trnsim.topology import cluster_topology
+
+if TYPE_CHECKING:
+    from trnsim.hardware import Server
+    from trnsim.parallel import Group, Slot
+    from trnsim.topology import FabricSpec, FabricTopology
+
+
+def make_fabric(
+    server: Server, servers: int = 1, ranks_per_chip: int = 1, spec: FabricSpec | None = None
+) -> ClosedFormFabric:
+    """Return a fabric of servers under one large switch, or under the tiers that are given."""
+    joined = spec or fabric_spec([2**20], [1], planes=1)
+    cluster = cluster_topology(server, servers, joined if servers > 1 else None)
+    return ClosedFormFabric(cluster, Placement(ranks_per_chip, server.chips))
+
+
+@dataclass
+class Definition:
+    """Time and bytes of a group's operation, transfer by transfer."""
+
+    fabric: ClosedFormFabric
+    group: Group
+    bytes_by_kind: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def time_s(self, op: str, algorithm: str, size_bytes: float) -> float:
+        slots = [self.fabric.placement.slot(rank) for rank in self.group.members()]
+        inner = math.gcd(*(len(list(run)) for _, run in groupby(slot.server for slot in slots)))
+        visits = tours(lay_out(self.group, self.fabric.placement), self.fabric.cluster.server_topology.server)
+        plan = program(op, algorithm, Arrangement(self.group.size, inner, visits))
+        cell_bytes = size_bytes / (plan.ranks * plan.lanes)
+        steps = (
+            [(slots[each.source], slots[each.target], len(each.cells)) for each in step] for step in plan.transfers()
+        )
+        return sum(self._step([(here, there, cells * cell_bytes) for here, there, cells in step]) for step in steps)
+
+    def _step(self, transfers: list[tuple[Slot, Slot, float]]) -> float:
+        sharers = self._groups_per_chip()
+        highest = max(self._tier(here, there) for here, there, _ in transfers)
+        seconds: dict[str, float] = defaultdict(float)
+        for here, there, moved in transfers:
+            for link, kind, rate in self._path(here, there, highest):
+                seconds[link] += moved / rate * (1 if kind == "core-link" else sharers)
+                self.bytes_by_kind[kind] += moved
+            if (tier := self._tier(here, there)) > 0:
+                for kind in self._joined().path_kinds(tier)[1:-1]:
+                    self.bytes_by_kind[kind] += moved
+        return max(self._latency_s(here, there) for here, there, _ in transfers) + max(seconds.values())
+
+    def _path(self, here: Slot, there: Slot, highest: int) -> list[tuple[str, str, float]]:
+        """Return the links of a transfer: where they are, kind, rate."""
+        if here.server != there.server:
+            rate = self._joined().share_bytes_per_s(highest)
+            return [
+                (f"out of {here.server} {here.chip}", "efa", rate),
+                (f"into {there.server} {there.chip}", "efa", rate),
+            ]
+        if here.chip != there.chip:
+            route = self.fabric.cluster.server_topology.route(here.chip, there.chip)
+            return [
+                (f"{here.server} {link.source} {link.target}", link.kind, link.bandwidth_bytes_per_s * link.count)
+                for link in route
+            ]
+        rate = self.fabric.cluster.server_topology.server.chip.core_link_bandwidth_bytes_per_s.value
+        return [(f"{here} {there}", "core-link", rate)]
+
+    def _latency_s(self, here: Slot, there: Slot) -> float:
+        template = self.fabric.cluster.server_topology
+        if here.server != there.server:
+            return self._joined().path_latency_s(self._tier(here, there))
+        if here.chip == there.chip:
+            return template.server.chip.core_link_latency_s.value
+        return sum(link.latency_s for link in template.route(here.chip, there.chip))
+
+    def _tier(self, here: Slot, there: Slot) -> int:
+        chips = self.fabric.cluster.server_topology.chips
+        if here.server == there.server:
+            return -1
+        return self._joined().meeting_tier(here.server * chips + here.chip, there.server * chips + there.chip)
+
+    def _groups_per_chip(self) -> int:
+        slots = [self.fabric.placement.slot(rank) for rank in self.group.members()]
+        return -(-self.fabric.placement.ranks_per_chip // max(Counter((s.server, s.chip) for s in slots).values()))
+
+    def _joined(self) -> FabricTopology:
+        assert self.fabric.cluster.fabric is not None
+        return self.fabric.cluster.fabric
+
+
+def exact_link(kind: str, latency_s: float, bandwidth_bytes_per_s: float) -> LinkClass:
+    """Return a link that achieves its datasheet bandwidth."""
+    return LinkClass(kind, sourced(bandwidth_bytes_per_s), sourced(latency_s), sourced(1.0))
+
+
+def star_server(latency_s: float, bandwidth_bytes_per_s: float) -> Server:
+    """Return a server of one chip with one NIC."""
+    return replace(single_chip_server(), efa=exact_link("efa", latency_s, bandwidth_bytes_per_s))
+
+
+def exact_torus(dims: tuple[int, ...], latency_s: float, bandwidth_bytes_per_s: float) -> Server:
+    """Return a torus of one class of links that achieve their bandwidth."""
+    link = exact_link("torus", latency_s, bandwidth_bytes_per_s)
+    return replace(torus_server(dims), scale_up=TorusScaleUp(dims, (link,) * len(dims)))
+
+
+def scaled_server(server: Server, *, latency: float = 1.0, bandwidth: float = 1.0) -> Server:
+    """Return the server with all its latencies and bandwidths times a factor, core links and NIC included."""
+
+    def scaled(link: LinkClass) -> LinkClass:
+        rate, delay = link.bandwidth_bytes_per_s.value * bandwidth, link.latency_s.value * latency
+        return replace(link, bandwidth_bytes_per_s=sourced(rate), latency_s=sourced(delay))
+
+    scale_up, chip, efa = server.scale_up, server.chip, server.efa
+    if isinstance(scale_up, TorusScaleUp):
+        scale_up = replace(scale_up, links=tuple(map(scaled, scale_up.links)))
+    elif isinstance(scale_up, SwitchedScaleUp):
+        sled, rack, cross = (scaled(link) for link in (scale_up.sled, scale_up.rack, scale_up.cross))
+        scale_up = replace(scale_up, sled=sled, rack=rack, cross=cross)
+    chip = replace(
+        chip,
+        core_link_bandwidth_bytes_per_s=sourced(chip.core_link_bandwidth_bytes_per_s.value * bandwidth),
+        core_link_latency_s=sourced(chip.core_link_latency_s.value * latency),
+    )
+    return replace(server, chip=chip, scale_up=scale_up, efa=efa and scaled(efa))

@@ -1,0 +1,189 @@
+"""Laws of the whole simulation, on small machines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from small import load_small, simulate_small
+
+import trnsim
+from trnsim.errors import InputError
+from trnsim.results import json_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("small")
+
+
+SERVERS = {  # server: (chips, logical cores of a chip)
+    "trn3-gen2-ultraserver": (144, 4),
+    "trn2-ultraserver": (64, 4),
+    "trn2.48xlarge": (16, 4),
+    "trn1.32xlarge": (16, 2),
+}
+
+
+@settings(max_examples=40)
+@given(
+    server=st.sampled_from(list(SERVERS)),
+    rank=st.sampled_from(["chip", "logical_core"]),
+    order=st.permutations(["tp", "dp", "pp"]),
+    tp=st.sampled_from([1, 2, 4, 8, 16]),
+    pp=st.integers(1, 8),
+    dp=st.integers(1, 6),
+    microbatches=st.integers(1, 4),
+    kind=st.sampled_from(["1f1b", "gpipe"]),
+    zero=st.integers(0, 1),
+    overlap=st.sampled_from(["none", "buckets"]),
+    tied=st.sampled_from(["true", "false"]),
+    recompute=st.sampled_from(["none", "selective", "full"]),
+)
+def test_folding_changes_nothing(
+    folder: Path,
+    server: str,
+    rank: str,
+    order: list[str],
+    tp: int,
+    pp: int,
+    dp: int,
+    microbatches: int,
+    kind: str,
+    zero: int,
+    overlap: str,
+    tied: str,
+    recompute: str,
+) -> None:
+    # Law (D4): one process per colour gives every rank the trajectory that one process per rank gives:
+    # one fingerprint, one step time, one breakdown. Groups straddle sleds, racks, instances and servers here.
+    ranks = tp * pp * dp
+    chips, cores = SERVERS[server]
+    per_server = chips * (cores if rank == "logical_core" else 1)
+    assume(ranks <= 200)
+    overrides = {
+        "cluster__server": server,
+        "cluster__servers": max(1, -(-ranks // per_server)),
+        "layout__rank": rank,
+        "layout__order": [order[0], "cp", *order[1:]],
+        "layout__tp": tp,
+        "layout__pp": pp,
+        "layout__dp": dp,
+        "layout__zero": zero,
+        "training__global_batch": microbatches * dp,
+        "training__data_parallel_overlap": overlap,
+        "training__recompute": recompute,
+        "model__tied_embeddings": tied,
+        "schedule__kind": kind,
+    }
+    try:
+        folded = simulate_small(folder, **overrides)
+    except InputError:  # an instance takes only some numbers of cores (rule 15)
+        assume(False)
+    off = simulate_small(folder, **overrides, run__folding="off")
+    assert off.engine.cohorts == ranks
+    assert folded.engine.cohorts <= ranks
+    assert folded.provenance.fingerprint == off.provenance.fingerprint
+    assert folded.step == off.step
+    assert folded.links == off.links
+
+
+def test_folding_really_folds(folder: Path) -> None:
+    # 2 stages x 2 tensor ranks x 36 replicas on one UltraServer: what differs is the stage, not the rank.
+    result = simulate_small(folder, layout__dp=36, training__global_batch=72)
+    assert result.engine.ranks == 144
+    assert result.engine.cohorts == 2
+
+
+@pytest.mark.parametrize("kind", ["1f1b", "gpipe"])
+def test_64_more_microbatches_add_exactly_64_slots(folder: Path, kind: str) -> None:
+    # Beyond the fill, a step grows by the same slot per microbatch: T(128) - T(64) = 64 slots, to the picosecond.
+    ends = [
+        round(simulate_small(folder, training__global_batch=4 * m, schedule__kind=kind).step.time_s * 1e12)
+        for m in (64, 96, 128)
+    ]
+    assert ends[2] - ends[1] == ends[1] - ends[0]
+    assert (ends[2] - ends[0]) % 64 == 0
+
+
+def test_parts_sum_to_the_step(folder: Path) -> None:
+    # Each instant of the rank that finishes last belongs to one part: the sum is exact in picoseconds.
+    for overrides in ({}, {"layout__pp": 4}, {"layout__tp": 8, "run__steps": 3}, {"run__steps": 1}):
+        step = simulate_small(folder, **overrides).step
+        parts = step.breakdown_s.parts().values()
+        assert sum(round(part * 1e12) for part in parts) == round(step.time_s * 1e12)
+
+
+def test_one_slow_layer_split_lengthens_the_step_by_what_theory_says(folder: Path) -> None:
+    # The last stage (it has the head) sets the beat: T = F_0 + m (F_1 + B_1) + B_0 + sends. One layer moved from the
+    # first stage to the last adds m layers there and saves one in the fill: 15 layers for 16 microbatches.
+    even = simulate_small(folder, run__skew="off")
+    uneven = simulate_small(folder, run__skew="off", layout__stages=[3, 5])
+    before, after = even.stages[0], uneven.stages[0]
+    layer_s = before.forward_s + before.backward_s - after.forward_s - after.backward_s
+    pipeline_s = [
+        result.step.time_s - result.step.breakdown_s.optimizer - result.step.breakdown_s.exposed_dp
+        for result in (even, uneven)
+    ]
+    assert pipeline_s[1] - pipeline_s[0] == pytest.approx(15 * layer_s, rel=1e-6)
+
+
+def test_skew_multiplies_passes(folder: Path) -> None:
+    # D16: pass x (1 + j log2(hosts)); 16 chips are 4 sleds (hosts): log2 = 2. Skew is that share of compute and exposed tp.
+    step = simulate_small(folder, layout__pp=1, layout__dp=8, cluster__software="neuron-trn3").step
+    parts = step.breakdown_s
+    passes_s = parts.compute + parts.recompute + parts.exposed_tp
+    assert parts.skew == pytest.approx(0.014 * 2 * passes_s, rel=1e-6)
+    assert simulate_small(folder, run__skew="off").step.breakdown_s.skew == 0
+
+
+def test_a_group_of_one_sends_nothing(folder: Path) -> None:
+    # Rule 11: no transfer, no time, not listed.
+    result = simulate_small(folder, layout__tp=1, layout__pp=1, layout__dp=1)
+    assert result.collectives == ()
+    assert result.tiers == ()
+    assert result.step.breakdown_s.parts().keys() >= {"exposed_tp"}
+    assert sum(v for k, v in result.step.breakdown_s.parts().items() if k.startswith("exposed")) == 0
+
+
+def test_mfu_is_the_palm_rule(folder: Path) -> None:
+    # tokens/s x (6 N + 12 L h s) / (chips x peak): computed by hand for the small GPT. N: matmul parameters,
+    # output projection in: 8 x (4 h^2 + 2 h f) + V h.
+    scenario = load_small(folder)
+    result = trnsim.simulate(scenario)
+    matmul = 8 * (4 * 1024**2 + 2 * 1024 * 4096) + 4096 * 1024
+    per_token = 6 * matmul + 12 * 8 * 1024 * 512
+    assert result.step.mfu == pytest.approx(result.step.tokens_per_s * per_token / (144 * 671e12), rel=1e-12)
+    assert result.step.tokens == 64 * 512
+
+
+def test_data_parallelism_halves_the_work_of_a_replica(folder: Path) -> None:
+    # At a fixed global batch, twice the replicas do half the microbatches: compute halves exactly.
+    one, two = (simulate_small(folder, layout__pp=1, layout__dp=dp, run__skew="off").step.breakdown_s for dp in (4, 8))
+    assert two.compute == pytest.approx(one.compute / 2, rel=1e-9)
+
+
+def test_json_does_not_depend_on_hash_seeds(folder: Path) -> None:
+    # The same bytes from processes with PYTHONHASHSEED 0 and 1.
+    load_small(folder)
+    code = "import sys, trnsim; from trnsim.results import json_text; print(json_text(trnsim.simulate(trnsim.load(sys.argv[1])).to_dict()))"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(folder / "small.yaml")],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(texts) == 1
+    assert json.loads(texts.pop()) == json.loads(json_text(trnsim.simulate(load_small(folder)).to_dict()))

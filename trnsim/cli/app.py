@@ -1,0 +1,113 @@
+"""The `trnsim` command: a group whose commands are imported when they are invoked, and the exit codes.
+
+0 done; 1 a gate failed; 2 input; 3 legal but the cluster is too small; 4 stalled; 70 a bug of ours.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import traceback
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import rich_click as click
+
+from trnsim.errors import TrnsimError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_INPUT, _BUG, _INTERRUPTED = 2, 70, 130
+
+_COMMANDS = {
+    "run": "Simulate a scenario and explain its training step.",
+    "check": "Report every problem of a scenario, without simulating it.",
+    "describe": "Show a scenario, chip, server, topology, family or model, with sources.",
+    "list": "List the chips, servers, topologies, models, families or scenarios.",
+    "compare": "Simulate scenarios and set them side by side.",
+    "schema": "Print the JSON Schema of scenario files, for editors.",
+}
+
+
+class _LazyGroup(click.RichGroup):
+    """A group that lists its commands from a table and imports the module of a command when it is invoked."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        return list(_COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name in _COMMANDS:
+            return name, import_module(f"trnsim.cli.commands.{name}").command, args[1:]
+        if not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, _COMMANDS, n=2)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(_COMMANDS)}"
+            raise click.UsageError(f"no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_LazyGroup,
+    commands={name: click.RichCommand(name=name, short_help=text) for name, text in _COMMANDS.items()},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="trnsim")
+def _app() -> None:
+    """Simulate training on AWS Trainium clusters, from one chip to a million.
+
+    How long does a step take, why, and does it fit? Start with `trnsim list scenarios` and `trnsim run NAME`.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit.
+
+    Parameters
+    ----------
+    arguments
+        What follows ``trnsim``; by default what the shell gave.
+    """
+    gc.disable()  # a command is a short process; collecting costs a tenth of its time and frees nothing to speak of
+    sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
+    """Run a command; a user's mistake ends in a sentence, never in a traceback."""
+    try:
+        outcome: Any = _app.main(arguments, prog_name="trnsim", standalone_mode=False)
+    except click.ClickException as error:
+        _explain(error)
+        return _INPUT
+    except TrnsimError as error:
+        click.echo(error, err=True)
+        return error.exit_code
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        return _INTERRUPTED
+    except Exception as error:  # noqa: BLE001  (the outermost frame: whatever gets here is a bug of ours)
+        _confess(error)
+        return _BUG
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _explain(error: click.ClickException) -> None:
+    """Say what is wrong with the command line, and where its help is."""
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "trnsim"
+    click.echo(f"{command}: {error.format_message()}", err=True)
+    click.echo(f"try {command} --help", err=True)
+
+
+def _confess(error: Exception) -> None:
+    click.echo(f"a bug of trnsim, not a mistake of yours: {type(error).__name__}: {error}", err=True)
+    if os.environ.get("TRNSIM_TRACEBACK"):
+        click.echo("".join(traceback.format_exception(error)), err=True)
+    else:
+        click.echo("set TRNSIM_TRACEBACK=1 to see where it happened, and please report it", err=True)

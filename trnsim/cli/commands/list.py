@@ -1,0 +1,28 @@
+"""`trnsim list`."""
+
+from __future__ import annotations
+
+import rich_click as click
+
+from trnsim.cli.options import json_flag
+from trnsim.cli.output import say
+
+__all__ = ["command"]
+
+_KINDS = ("chips", "servers", "topologies", "models", "families", "scenarios")
+
+
+@click.command("list", cls=click.RichCommand)
+@click.argument("kind", type=click.Choice(_KINDS, case_sensitive=False))
+@json_flag
+def command(kind: str, *, as_json: bool) -> None:
+    """List what comes with trnsim, one line each."""
+    from trnsim import results
+    from trnsim.simulation.catalog import PLURALS, entries
+
+    listed = entries(PLURALS[kind])
+    if as_json:
+        say(results.json_text({kind: [{"name": entry.name, "summary": entry.summary} for entry in listed]}))
+        return
+    width = max((len(entry.name) for entry in listed), default=0)
+    say("".join(f"{entry.name:<{width}}  {entry.summary}\n" for entry in listed))

@@ -1,0 +1,88 @@
+"""Where output goes: standard output, standard error, files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["STDOUT", "make_directory", "output_directory", "output_file", "output_file_or_stdout", "say", "write"]
+
+STDOUT = Path("-")
+
+
+def say(text: str, *, to_stderr: bool = False) -> None:
+    """Print text; a reader that has gone away (``| head``) is no error."""
+    try:
+        click.echo(text, nl=not text.endswith("\n"), err=to_stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write(target: Path, text: str) -> None:
+    """Write a file, or standard output when the target is ``-``."""
+    if target == STDOUT:
+        say(text)
+        return
+    with _sentences(target):
+        target.write_text(text, encoding="utf-8", newline="\n")
+
+
+def make_directory(directory: Path) -> None:
+    """Make a directory to write into, unless it is there."""
+    with _sentences(directory):
+        directory.mkdir(exist_ok=True)
+
+
+@contextmanager
+def _sentences(target: Path) -> Iterator[None]:
+    """Turn a refusal of the system into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise click.UsageError(f"cannot write {target}: {error.strerror}") from None
+
+
+def output_file(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
+    """Check the path of a file to write, before any work is done: an option callback."""
+    if value is None:
+        return None
+    path = Path(value)
+    if value == "-":
+        raise click.BadParameter("standard output is for the summary; name a file", ctx, param)
+    if path.is_dir():
+        raise click.BadParameter(f"{path} is a directory, not a file", ctx, param)
+    return _writable(ctx, param, path)
+
+
+def output_file_or_stdout(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
+    """Check the path of a file to write, with ``-`` for standard output: an option callback."""
+    return STDOUT if value == "-" else output_file(ctx, param, value)
+
+
+def output_directory(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
+    """Check the path of a directory to write into; it may be new, its parent must exist: an option callback."""
+    if value is None:
+        return None
+    path = Path(value)
+    if path.exists() and not path.is_dir():
+        raise click.BadParameter(f"{path} is a file, not a directory", ctx, param)
+    return _writable(ctx, param, path)
+
+
+def _writable(ctx: click.Context, param: click.Parameter, path: Path) -> Path:
+    """Return a path that can be written, or raise: its directory is missing or closed to us."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise click.BadParameter(f"the directory {path.parent} does not exist", ctx, param)
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise click.BadParameter(f"{path} cannot be written: permission denied", ctx, param)
+    return path

@@ -1,0 +1,199 @@
+"""The closed-form fabric: alpha-beta prices of programs on a placed group, no other traffic about."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from trnsim.collectives import Arrangement, algorithm_names, program
+from trnsim.fabric.layout import Layout, lay_out, tours
+from trnsim.fabric.paths import CORE_LINK, Paths
+from trnsim.fabric.price import Cost
+from trnsim.fabric.steps import step_traffic, transfer_traffic
+from trnsim.parallel import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trnsim.collectives import Pattern
+    from trnsim.fabric.price import Price
+    from trnsim.fabric.traffic import Traffic
+    from trnsim.parallel import Placement
+    from trnsim.topology import ClusterTopology
+
+__all__ = ["ClosedFormFabric"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Where groups lie that lie alike, and what operations cost there.
+
+    Parameters
+    ----------
+    layout
+        Common to all groups of this place.
+    costs
+        What has been priced so far, by operation and algorithm.
+    """
+
+    layout: Layout
+    costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedFormFabric:
+    r"""Prices collectives of groups that have the machine to themselves.
+
+    The time of a program is the sum over its phases of
+
+    .. math:: n_{steps} \left( \max_{transfers} \alpha_{path} + \max_{links} \frac{bytes_{link}}{B_{link}} \right)
+
+    with the bytes that the whole group puts on a link in one step: transfers of a program that meet on a link share
+    it, other traffic is not there.
+
+    Parameters
+    ----------
+    cluster
+        The machine.
+    placement
+        Which rank is where.
+
+    Notes
+    -----
+    - Inside a server bytes take the topology's route; each link gives its effective bandwidth per direction.
+    - Between servers they leave by the NIC of the source's chip and arrive by that of the target's chip. What lies
+      between never binds alone; with oversubscription every chip has its share of the trunks, as if all sent at
+      once, up to the highest tier that a transfer of the step reaches. Bytes on the trunks are counted.
+    - Logical cores of a chip are joined by core links, one for each ordered pair. Of its other links a chip's ranks
+      each have their share: where g groups of one axis live on a chip, all are taken to do the same at once, and each
+      has 1/g of the bandwidth of the links and of the NIC. Groups on other chips are not seen.
+    - A ring visits its members in the order of ranks and pays the hops between them, except on a full square torus
+      (16 chips of a Trn1 or Trn2 instance): there it runs along two cycles that share no link, both ways.
+    - Every phase is synchronous. Launch times and the skew of ranks are not here.
+
+    Examples
+    --------
+    >>> from trnsim.hardware import load_server
+    >>> from trnsim.parallel import Group, Placement
+    >>> from trnsim.topology import cluster_topology, load_fabric
+    >>> cluster = cluster_topology(load_server("trn3-gen2-ultraserver"), 6945, load_fabric("ultracluster"))
+    >>> fabric = ClosedFormFabric(cluster, Placement(ranks_per_chip=1, chips=144))
+    >>> price = fabric.price("all-reduce", "ring", Group(first=0, stride=144, size=6945), size_bytes=1e9)
+    >>> price.slowest_kind, price.bytes_by_kind["efa"] == 2 * 2 * 6944 * 1e9
+    ('latency', True)
+    """
+
+    cluster: ClusterTopology
+    placement: Placement
+    _paths: Paths = field(init=False, repr=False)
+    _places: dict[Group, Place] = field(default_factory=dict, init=False, repr=False)
+    _by_layout: dict[Layout, Place] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_paths", Paths(self.cluster))
+
+    def price(self, op: str, algorithm: str, group: Group, size_bytes: float) -> Price:
+        """Return what an operation costs by a given algorithm.
+
+        Parameters
+        ----------
+        op, algorithm
+            Names as in `trnsim.collectives`.
+        group
+            Its members. A group of one costs nothing.
+        size_bytes
+            The larger of one rank's input and output buffer. >= 0.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, the size is negative, or the group spans servers that nothing joins.
+        """
+        place = self._place(group)
+        if (op, algorithm) not in place.costs:
+            place.costs[op, algorithm] = self._program_cost(op, algorithm, place.layout)
+        return place.costs[op, algorithm].price(size_bytes)
+
+    def best(self, op: str, group: Group, size_bytes: float, candidates: Iterable[str] = ()) -> Price:
+        """Return the price by the fastest of several algorithms, the first of equals.
+
+        Parameters
+        ----------
+        op, group, size_bytes
+            As for `price`.
+        candidates
+            Algorithms to choose from; if empty all that know the operation, the hierarchical one last.
+        """
+        names = tuple(candidates) or sorted(algorithm_names(op), key=lambda name: name == "hierarchical")
+        return min((self.price(op, name, group, size_bytes) for name in names), key=lambda price: price.time_s)
+
+    def send(self, source: int, target: int, size_bytes: float) -> Price:
+        """Return what a message from one rank to another costs.
+
+        As for groups, every rank of a chip is taken to send at once, unless both ranks sit on one chip.
+
+        Parameters
+        ----------
+        source, target
+            Two different ranks.
+        size_bytes
+            >= 0.
+
+        Raises
+        ------
+        ValueError
+            If the ranks are one, the size is negative, or nothing joins their servers.
+        """
+        if source == target:
+            raise ValueError(f"rank {source} cannot send to itself")
+        place = self._place(Group(min(source, target), abs(target - source), size=2))
+        here, there = (0, 1) if source < target else (1, 0)
+        key = ("send", f"{here} to {there}")
+        if key not in place.costs:
+            traffic = transfer_traffic(place.layout, here, there, self._paths)
+            place.costs[key] = self._cost("direct", place.layout, [(traffic, 1, Fraction(1))])
+        return place.costs[key].price(size_bytes)
+
+    def kinds_used(self, group: Group) -> tuple[str, ...]:
+        """Return the kinds of link between neighbours of a group, those inside the servers first."""
+        return tuple(self.price("all-gather", "ring", group, size_bytes=0.0).bytes_by_kind)
+
+    def link_counts(self) -> dict[str, int]:
+        """Count the directed links of each kind in the cluster, core links of ranks that share a chip included."""
+        cores = self.placement.ranks_per_chip
+        core_links = {CORE_LINK: self.cluster.chips * cores * (cores - 1)} if cores > 1 else {}
+        return core_links | self.cluster.link_counts()
+
+    def _place(self, group: Group) -> Place:
+        if group not in self._places:
+            layout = lay_out(group, self.placement)
+            self._places[group] = self._by_layout.setdefault(layout, Place(layout))
+        return self._places[group]
+
+    def _program_cost(self, op: str, algorithm: str, layout: Layout) -> Cost:
+        server = self.cluster.server_topology.server
+        plan = program(op, algorithm, Arrangement(layout.size, layout.inner, tours(layout, server)))
+        traffics: dict[frozenset[Pattern], Traffic] = {}
+        for phase in plan.phases:
+            patterns = frozenset(phase.patterns)
+            if patterns not in traffics:
+                traffics[patterns] = step_traffic(phase.patterns, layout, self._paths)
+        phases = [(traffics[frozenset(phase.patterns)], phase.steps, phase.fraction) for phase in plan.phases]
+        return self._cost(plan.algorithm, layout, phases)
+
+    def _cost(self, algorithm: str, layout: Layout, phases: Iterable[tuple[Traffic, int, Fraction]]) -> Cost:
+        """Add up phases, each given as the traffic of one step, the steps, and the share of the buffer per transfer."""
+        groups_per_chip = math.ceil(self.placement.ranks_per_chip / layout.members_per_chip)
+        latency_s = 0.0
+        seconds: dict[str, float] = defaultdict(float)
+        links: dict[str, float] = defaultdict(float)
+        for traffic, steps, fraction in phases:
+            kind, seconds_per_byte = traffic.bottleneck(groups_per_chip)
+            latency_s += steps * traffic.latency_s
+            seconds[kind] += float(steps * fraction) * seconds_per_byte
+            for carrier, transfers in traffic.carried().items():
+                links[carrier] += float(steps * fraction * transfers)
+        return Cost(algorithm, latency_s, seconds, links)

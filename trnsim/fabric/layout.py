@@ -1,0 +1,148 @@
+"""How a group lies on the servers of a cluster."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from trnsim.collectives import disjoint_cycles
+from trnsim.hardware import TorusScaleUp
+from trnsim.parallel import Slot
+
+if TYPE_CHECKING:
+    from trnsim.hardware import Server
+    from trnsim.parallel import Group, Placement
+
+__all__ = ["Layout", "lay_out", "tours"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The places of a group's members: a unit that repeats itself at a constant distance of servers.
+
+    Groups of one layout cost the same, so it is what prices are kept by.
+
+    Parameters
+    ----------
+    size
+        Members of the group, a multiple of the unit's.
+    unit
+        Places of the first members, servers counted from the first member's. Of a group that does not repeat itself
+        it holds all members.
+    first_server
+        Server of the first member; 0 for a group inside one server, because servers are alike.
+    server_step
+        Servers from one repetition to the next.
+    """
+
+    size: int
+    unit: tuple[Slot, ...]
+    first_server: int
+    server_step: int
+
+    @property
+    def repetitions(self) -> int:
+        """How often the unit stands there."""
+        return self.size // len(self.unit)
+
+    @property
+    def inner(self) -> int:
+        """Members that sit together in a server: the largest count by which consecutive members can be taken."""
+        return math.gcd(*(sum(1 for _ in run) for _, run in groupby(slot.server for slot in self.unit)))
+
+    @property
+    def in_one_server(self) -> bool:
+        """Whether the group has no need of the fabric."""
+        return self.inner == self.size
+
+    @property
+    def members_per_chip(self) -> int:
+        """Members on the chip that has most."""
+        return max(Counter((slot.server, slot.chip) for slot in self.unit).values())
+
+    def contents(self) -> Counter[tuple[Slot, ...]]:
+        """Count the servers by what they hold of the group: places with the server's number left at 0."""
+        contents: Counter[tuple[Slot, ...]] = Counter()
+        for _, slots in groupby(self.unit, key=lambda slot: slot.server):
+            contents[tuple(Slot(0, slot.chip, slot.core) for slot in slots)] += self.repetitions
+        return contents
+
+    def endpoints(self, chips: int, members: int) -> list[int]:
+        """Return the number of the chip in the cluster for the first `members`, servers having `chips` chips.
+
+        Whole repetitions only.
+        """
+        offsets = [(self.first_server + slot.server) * chips + slot.chip for slot in self.unit]
+        servers = (repetition * self.server_step for repetition in range(members // len(self.unit)))
+        return [server * chips + offset for server in servers for offset in offsets]
+
+    def slot(self, member: int) -> Slot:
+        """Return the place of a member in the cluster."""
+        repetition, place = divmod(member, len(self.unit))
+        slot = self.unit[place]
+        return Slot(self.first_server + repetition * self.server_step + slot.server, slot.chip, slot.core)
+
+
+def lay_out(group: Group, placement: Placement) -> Layout:
+    """Find the shortest unit of a group.
+
+    Parameters
+    ----------
+    group
+        Members, at least one.
+    placement
+        Which rank is where.
+
+    Examples
+    --------
+    >>> from trnsim.parallel import Group, Placement
+    >>> layout = lay_out(Group(first=3, stride=8, size=12), Placement(ranks_per_chip=1, chips=32))
+    >>> len(layout.unit), layout.repetitions, layout.inner
+    (4, 3, 4)
+    """
+    per_server = placement.ranks_per_server
+    whole_servers, rest = divmod(group.stride, per_server)
+    count, step = group.size, 0
+    if not rest:
+        count, step = 1, whole_servers
+    elif _fills_servers(group, per_server):
+        count, step = per_server // group.stride, 1
+    slots = [placement.slot(group.first + member * group.stride) for member in range(count)]
+    first = slots[0].server
+    unit = tuple(Slot(slot.server - first, slot.chip, slot.core) for slot in slots)
+    layout = Layout(group.size, unit, first, step)
+    return Layout(group.size, unit, 0, 0) if layout.in_one_server else layout
+
+
+def tours(layout: Layout, server: Server) -> tuple[tuple[int, ...], ...]:
+    """Return two tours of a server's members that share no link, where they cover a square torus.
+
+    The members have to be all chips of one plane of the first two axes, equally many on each, and both axes of one
+    link class; a chip's members follow one another. Everything else gets none and is visited in the order of ranks.
+
+    Notes
+    -----
+    Not modelled: the third axis of a 3-D torus, which would allow a third cycle.
+    """
+    scale_up = server.scale_up
+    if not isinstance(scale_up, TorusScaleUp) or len(layout.unit) != layout.inner or len(scale_up.dims) < 2:
+        return ()
+    side, plane = scale_up.dims[0], math.prod(scale_up.dims[:2])
+    on_chip: dict[int, list[int]] = {}
+    for member, slot in enumerate(layout.unit):
+        on_chip.setdefault(slot.chip, []).append(member)
+    first = min(on_chip) // plane * plane
+    square = scale_up.dims[1] == side >= 3 and scale_up.links[0] == scale_up.links[1]
+    covered = sorted(on_chip) == list(range(first, first + plane)) and len(set(map(len, on_chip.values()))) == 1
+    if not (square and covered):
+        return ()
+    return tuple(tuple(member for node in cycle for member in on_chip[first + node]) for cycle in disjoint_cycles(side))
+
+
+def _fills_servers(group: Group, per_server: int) -> bool:
+    """Whether the group has the same members in every server it touches, and in no server fewer."""
+    members, rest = divmod(per_server, group.stride)
+    return not rest and group.first % per_server < group.stride and group.size % members == 0

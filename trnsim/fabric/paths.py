@@ -1,0 +1,146 @@
+"""The ways that bytes take through a cluster: wires inside a server, tiers between servers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from trnsim.parallel import Slot
+    from trnsim.topology import ClusterTopology, FabricTopology
+
+__all__ = ["CORE_LINK", "NIC", "Paths", "TierPath", "Wire"]
+
+CORE_LINK = "core-link"
+"""Kind of the links between logical cores of one chip."""
+
+NIC = "efa"
+"""Kind of the links between a chip and the fabric."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wire:
+    """One directed link of a server; one object stands for it everywhere.
+
+    Parameters
+    ----------
+    kind
+        Class of the link.
+    bytes_per_s
+        What it carries. 0 for a NIC, whose rate depends on how far up the fabric its bytes go.
+    """
+
+    kind: str
+    bytes_per_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TierPath:
+    """What paths have in common that turn round in one tier of the fabric.
+
+    Parameters
+    ----------
+    block
+        Consecutive endpoints that one switch group of the tier serves.
+    latency_s
+        From chip to chip.
+    kinds
+        Kinds of the links, in the order of travel.
+    limit
+        Kind of the link that limits what a chip sends so far.
+    bytes_per_s
+        That limit: the NIC, or where trunks are oversubscribed a chip's share of them when all chips send.
+    """
+
+    block: int
+    latency_s: float
+    kinds: tuple[str, ...]
+    limit: str
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Paths between places of a cluster; those inside a server are found once for all servers.
+
+    Parameters
+    ----------
+    cluster
+        The machine.
+    """
+
+    cluster: ClusterTopology
+    _wires: dict[tuple[Hashable, Hashable], Wire] = field(default_factory=dict, init=False, repr=False)
+    _inside: dict[tuple[int, ...], tuple[tuple[Wire, ...], float]] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def chips(self) -> int:
+        """Chips of one server."""
+        return self.cluster.server_topology.chips
+
+    @cached_property
+    def tiers(self) -> tuple[TierPath, ...]:
+        """The tiers of the fabric, from the lowest.
+
+        Raises
+        ------
+        ValueError
+            If nothing joins the servers.
+        """
+        fabric = self.cluster.fabric
+        if fabric is None:
+            name = self.cluster.server_topology.server.name
+            raise ValueError(
+                f"no path leaves a server: the cluster is {self.cluster.servers} x {name} without a fabric"
+            )
+        return tuple(_tier_path(fabric, tier) for tier in range(fabric.tiers_used))
+
+    @cached_property
+    def blocks(self) -> tuple[int, ...]:
+        """Endpoints that one switch group serves, for each tier from the lowest."""
+        return tuple(tier.block for tier in self.tiers)
+
+    def nic(self, chip: int, *, out: bool) -> Wire:
+        """Return one direction of the NIC of a chip."""
+        return self._wire((chip, NIC) if out else (NIC, chip), NIC)
+
+    def inside(self, source: Slot, target: Slot) -> tuple[tuple[Wire, ...], float]:
+        """Return the wires from one place of a server to another, and the latency of the path.
+
+        Two logical cores of a chip are joined directly; bytes between chips take the chips' route.
+        """
+        same_chip = source.chip == target.chip
+        key = (source.chip, source.core, target.core) if same_chip else (source.chip, target.chip)
+        if (found := self._inside.get(key)) is None:
+            found = self._inside[key] = self._between_cores(*key) if same_chip else self._between_chips(*key)
+        return found
+
+    def _between_cores(self, chip: int, core: int, other: int) -> tuple[tuple[Wire, ...], float]:
+        facts = self.cluster.server_topology.server.chip
+        rate, latency_s = facts.core_link_bandwidth_bytes_per_s.value, facts.core_link_latency_s.value
+        return (self._wire(((chip, core), (chip, other)), CORE_LINK, rate),), latency_s
+
+    def _between_chips(self, chip: int, other: int) -> tuple[tuple[Wire, ...], float]:
+        wires, latency_s = [], 0.0
+        for link in self.cluster.server_topology.route(chip, other):
+            rate = link.bandwidth_bytes_per_s * link.count
+            wires.append(self._wire((link.source, link.target), link.kind, rate))
+            latency_s += link.latency_s
+        return tuple(wires), latency_s
+
+    def _wire(self, ends: tuple[Hashable, Hashable], kind: str, bytes_per_s: float = 0.0) -> Wire:
+        if (wire := self._wires.get(ends)) is None:
+            wire = self._wires[ends] = Wire(kind, bytes_per_s)
+        return wire
+
+
+def _tier_path(fabric: FabricTopology, tier: int) -> TierPath:
+    kinds = fabric.path_kinds(tier)
+    share = fabric.share_bytes_per_s(tier)
+    shares = ((kinds[lower], fabric.share_bytes_per_s(lower)) for lower in range(tier + 1))
+    limit = next(kind for kind, rate in shares if math.isclose(rate, share))
+    return TierPath(fabric.chips_below(tier), fabric.path_latency_s(tier), kinds, limit, share)

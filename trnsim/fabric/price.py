@@ -1,0 +1,73 @@
+"""What a collective costs: its time, and the bytes it puts on the links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["LATENCY", "Cost", "Price"]
+
+LATENCY = "latency"
+"""What bounds an operation whose links are idle most of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The cost of one operation.
+
+    Parameters
+    ----------
+    time_s
+        From the last member's arrival to everyone's departure. >= 0.
+    bytes_by_kind
+        Bytes over all links of a kind, for the whole group; a byte counts on every link that it crosses.
+    slowest_kind
+        Kind of link that takes most of the time, or ``"latency"``.
+    algorithm
+        How it was done.
+    """
+
+    time_s: float
+    bytes_by_kind: Mapping[str, float]
+    slowest_kind: str
+    algorithm: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Prices of one operation for every size: all terms but the latency grow with the size.
+
+    Parameters
+    ----------
+    algorithm
+        How it is done.
+    latency_s
+        Sum of the steps' latencies.
+    seconds_per_byte
+        Time per byte of the buffer that each kind of link takes as the slowest one of its phase.
+    links_per_byte
+        Bytes on all links of a kind, per byte of the buffer.
+    """
+
+    algorithm: str
+    latency_s: float
+    seconds_per_byte: Mapping[str, float]
+    links_per_byte: Mapping[str, float]
+
+    def price(self, size_bytes: float) -> Price:
+        """Return the price for a buffer of `size_bytes`.
+
+        Raises
+        ------
+        ValueError
+            If the size is negative or not a number.
+        """
+        if not size_bytes >= 0:
+            raise ValueError(f"a buffer has at least 0 bytes, not {size_bytes}")
+        parts = {LATENCY: self.latency_s} | {kind: each * size_bytes for kind, each in self.seconds_per_byte.items()}
+        slowest = max(parts, key=lambda part: parts[part])
+        carried = {kind: links * size_bytes for kind, links in self.links_per_byte.items()}
+        return Price(sum(parts.values()), carried, slowest, self.algorithm)

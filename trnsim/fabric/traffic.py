@@ -1,0 +1,97 @@
+"""What one step of a program puts on the links, counted in transfers of equal size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trnsim.fabric.paths import CORE_LINK, NIC
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trnsim.fabric.paths import Paths, Wire
+    from trnsim.parallel import Slot
+
+__all__ = ["Traffic"]
+
+
+@dataclass(slots=True)
+class Traffic:
+    """The transfers of one step, added up by link.
+
+    Parameters
+    ----------
+    paths
+        The ways that they take.
+
+    Attributes
+    ----------
+    loads
+        Transfers on each wire of each server that is looked at.
+    copies
+        How many servers of the group are loaded as each of these is; 1 if not given.
+    by_tier
+        Transfers between servers, over the whole group, by the tier of the fabric in which they turn round.
+    inside_latency_s
+        The longest latency of a path inside a server.
+    """
+
+    paths: Paths
+    loads: Counter[tuple[int, Wire]] = field(default_factory=Counter)
+    copies: dict[int, int] = field(default_factory=dict)
+    by_tier: Counter[int] = field(default_factory=Counter)
+    inside_latency_s: float = 0.0
+
+    def inside(self, server: int, source: Slot, target: Slot, transfers: int = 1) -> None:
+        """Add transfers between two places of a server."""
+        wires, latency_s = self.paths.inside(source, target)
+        self.inside_latency_s = max(self.inside_latency_s, latency_s)
+        for wire in wires:
+            self.loads[server, wire] += transfers
+
+    def leaves(self, server: int, chip: int, transfers: int = 1) -> None:
+        """Add transfers that go out through the NIC of a chip."""
+        self.loads[server, self.paths.nic(chip, out=True)] += transfers
+
+    def arrives(self, server: int, chip: int, transfers: int = 1) -> None:
+        """Add transfers that come in through the NIC of a chip."""
+        self.loads[server, self.paths.nic(chip, out=False)] += transfers
+
+    @property
+    def latency_s(self) -> float:
+        """The longest latency of a path."""
+        return max([self.inside_latency_s, *(self.paths.tiers[tier].latency_s for tier in self.by_tier)])
+
+    def carried(self) -> Mapping[str, int]:
+        """Return transfers times links by kind of link, over the whole group."""
+        carried: Counter[str] = Counter()
+        for (server, wire), transfers in self.loads.items():
+            if wire.kind != NIC:
+                carried[wire.kind] += transfers * self.copies.get(server, 1)
+        for tier, transfers in self.by_tier.items():
+            for kind in self.paths.tiers[tier].kinds:
+                carried[kind] += transfers
+        return carried
+
+    def bottleneck(self, groups_per_chip: int) -> tuple[str, float]:
+        """Return the kind of the slowest link, and its seconds per byte of a transfer.
+
+        What goes to other servers has the rate of the highest tier that any of it reaches.
+
+        Parameters
+        ----------
+        groups_per_chip
+            Parallel groups that do the same on each chip: they share its links to other chips and its NIC.
+        """
+        worst, slowest = 0.0, NIC
+        for (_, wire), transfers in self.loads.items():
+            kind, rate = wire.kind, wire.bytes_per_s
+            if kind == NIC:
+                tier = self.paths.tiers[max(self.by_tier)]
+                kind, rate = tier.limit, tier.bytes_per_s
+            sharers = 1 if kind == CORE_LINK else groups_per_chip
+            if (seconds := transfers * sharers / rate) > worst:
+                worst, slowest = seconds, kind
+        return slowest, worst

@@ -1,0 +1,52 @@
+"""The JSON document of a run: the same bytes for the same scenario and version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trnsim.results.result import Result
+
+__all__ = ["json_text", "to_dict"]
+
+_NOT_IN_THE_DOCUMENT = frozenset({"timeline"})
+
+
+def to_dict(result: Result) -> dict[str, Any]:
+    """Return a result as plain dictionaries, lists, numbers and text, in the order of the declarations."""
+    return {f.name: _plain(getattr(result, f.name)) for f in fields(result) if f.name not in _NOT_IN_THE_DOCUMENT}
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """Return a document as JSON text: indented, in the given order of keys, ending in a newline.
+
+    Raises
+    ------
+    ValueError
+        If a number is infinite or not a number: JSON has no such thing.
+
+    Examples
+    --------
+    >>> print(json_text({"name": "one chip", "step": {"time_s": 0.25}}), end="")
+    {
+      "name": "one chip",
+      "step": {
+        "time_s": 0.25
+      }
+    }
+    """
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> Any:
+    """Turn records, mappings and sequences into dictionaries and lists."""
+    if is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

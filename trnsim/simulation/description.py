@@ -1,0 +1,222 @@
+"""Everything that trnsim knows about one thing: a scenario, chip, server, topology, software family or model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trnsim import hardware, topology, workload
+from trnsim import scenario as scenarios
+from trnsim.hardware import every_value
+from trnsim.simulation.assumptions import assumptions
+from trnsim.simulation.catalog import Kind, find
+
+if TYPE_CHECKING:
+    from trnsim.hardware import Sourced
+
+__all__ = ["Description", "Value", "describe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value with its source.
+
+    Parameters
+    ----------
+    value
+        Number, text or tuple; SI.
+    unit
+        ``B``, ``B/s``, ``FLOP/s``, ``s``, ``fraction``, or empty for counts and text.
+    kind, source, read
+        How far it is to be trusted, where it comes from, and when that was read.
+    low, high
+        Range that the source allows, where it gives one.
+    """
+
+    value: Any
+    unit: str
+    kind: str
+    source: str
+    read: str
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What is known about one thing.
+
+    Parameters
+    ----------
+    kind, name
+        What it is and what it is called.
+    facts
+        Plain facts by key: numbers, text, lists and tables of them.
+    values
+        Values with their sources, by dotted name.
+    notes
+        What a reader of the numbers should know.
+    """
+
+    kind: Kind
+    name: str
+    facts: Mapping[str, Any]
+    values: Mapping[str, Value]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON document: the facts are keys at its top."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            **self.facts,
+            "values": {name: _plain(value) for name, value in self.values.items()},
+            "notes": list(self.notes),
+        }
+
+
+def describe(words: str) -> Description:
+    """Describe what a user's words stand for.
+
+    Parameters
+    ----------
+    words
+        The path of a file, a name, or ``KIND:NAME`` with one of the kinds scenario, chip, server, topology, family, model.
+
+    Raises
+    ------
+    InputError
+        If nothing has that name, two kinds share it, or the file breaks rules.
+
+    Examples
+    --------
+    >>> describe("llama3.1-405b").facts["parameters"]
+    405853388800
+    >>> describe("chip:trainium2").values["memory_bytes"].kind
+    'official'
+    """
+    reference = find(words)
+    name = reference.name_or_path
+    match reference.kind:
+        case "chip":
+            return _chip(hardware.load_chip(name))
+        case "server":
+            return _server(hardware.load_server(name))
+        case "family":
+            return _family(hardware.load_family(name))
+        case "topology":
+            return _topology(topology.load_fabric(name))
+        case "model":
+            return _model(workload.load_model(name))
+        case "scenario":
+            return _scenario(scenarios.load(name))
+
+
+def _chip(chip: hardware.Chip) -> Description:
+    logical = {str(lnc): chip.logical_cores(lnc) for lnc in chip.lnc}
+    facts = {"software_family": chip.software_family, "logical_cores_by_lnc": logical, "variants": dict(chip.variants)}
+    return Description("chip", chip.name, facts, _values(chip), chip.notes)
+
+
+def _server(server: hardware.Server) -> Description:
+    facts = {
+        "chip": server.chip.name,
+        "chips": server.chips,
+        "hosts": server.hosts,
+        "scale_up": type(server.scale_up).__name__.removesuffix("ScaleUp").lower(),
+        "counted": topology.server_topology(server).facts(),
+        "variants": dict(server.variants),
+    }
+    values = {name: value for name, value in _values(server).items() if not name.startswith("chip.")}
+    return Description("server", server.name, facts, values, server.notes)
+
+
+def _family(family: hardware.SoftwareFamily) -> Description:
+    facts = {"chips": list(family.chips), "variants": dict(family.variants)}
+    error = () if family.error_fraction else ("no measurement outside the fit: its error is not known",)
+    return Description("family", family.name, facts, _values(family), (*family.notes, *error))
+
+
+def _topology(fabric: topology.FabricSpec) -> Description:
+    facts = {"description": fabric.description, "counted": fabric.facts()}
+    return Description("topology", fabric.name, facts, _values(fabric), ())
+
+
+def _model(model: workload.Transformer) -> Description:
+    counted = {
+        "parameters": model.parameters,
+        "active_parameters": model.active_parameters,
+        "matmul_parameters": model.matmul_parameters,
+    }
+    shape = {key: value for key, value in _plain(model).items() if key not in {"name", "notes"}}
+    refused = () if model.mixture is None else ("a mixture of experts: counted here, not modelled by `trnsim run` yet",)
+    return Description("model", model.name, counted | shape, {}, (*model.notes, *refused))
+
+
+def _scenario(scenario: scenarios.Scenario) -> Description:
+    cluster = scenario.cluster
+    facts = {
+        "file": str(scenario.source),
+        "ranks": scenario.ranks,
+        "ranks_per_chip": scenario.ranks_per_chip,
+        "microbatches": scenario.microbatches,
+        "tokens": scenario.tokens,
+        "cluster": {
+            "server": cluster.server.name,
+            "servers": cluster.servers,
+            "chips": cluster.chips,
+            "hosts": cluster.hosts,
+            "fabric": cluster.fabric.name if cluster.fabric else None,
+            "lnc": cluster.lnc,
+            "allow_idle": cluster.allow_idle,
+            "software": cluster.software.name,
+        },
+        "model": {"name": scenario.model.name, "parameters": scenario.model.parameters},
+        **{part: _plain(getattr(scenario, part)) for part in ("training", "layout", "schedule", "collectives", "run")},
+        "derived": dict(scenario.derived),
+        "defaults": dict(scenario.defaults),
+        "warnings": list(scenario.warnings),
+        "assumptions": _plain(assumptions(scenario)),
+    }
+    return Description("scenario", scenario.name, facts, {}, ())
+
+
+def _values(spec: object) -> dict[str, Value]:
+    return {name: _value(name, value) for name, value in every_value(spec)}
+
+
+def _value(name: str, sourced: Sourced[Any]) -> Value:
+    return Value(
+        value=sourced.value,
+        unit=_unit(name),
+        kind=sourced.kind,
+        source=sourced.source,
+        read=sourced.read,
+        low=sourced.low,
+        high=sourced.high,
+    )
+
+
+def _unit(name: str) -> str:
+    """Read the unit off a dotted name: the first of its endings, from the last step back, that says one."""
+    endings = {"_bytes_per_s": "B/s", "_flops_per_s": "FLOP/s", "_bytes": "B", "_s": "s", "_fraction": "fraction"}
+    for step in reversed(name.split(".")):
+        for ending, unit in endings.items():
+            if step.endswith(ending):
+                return unit
+    return ""
+
+
+def _plain(value: Any) -> Any:
+    """Turn records, mappings, sets and paths into what JSON can say; sets are sorted."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted(_plain(item) for item in value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

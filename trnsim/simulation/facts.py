@@ -1,0 +1,167 @@
+"""What a finished run says: the records of a result, read off the engine, the prices and the scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trnsim.engine import stream_stretches, stretches
+from trnsim.results import (
+    Breakdown,
+    ClusterFacts,
+    Memory,
+    MemoryTerms,
+    ModelFacts,
+    Slice,
+    StageFacts,
+    Step,
+    Timeline,
+    Track,
+    WaterfallLine,
+    waterfall,
+)
+from trnsim.simulation.memory import memory_limit_bytes, worst
+from trnsim.workload import Work, flops_per_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from trnsim.engine import Log, Stretch
+    from trnsim.results import ErrorBand
+    from trnsim.scenario import Scenario
+    from trnsim.simulation.machine import Machine
+    from trnsim.simulation.memory import StageMemory
+    from trnsim.simulation.run import Simulated
+    from trnsim.workload import Block, Item
+    from trnsim.workload import MemoryTerms as StageTerms
+
+FLOPS_RULE = "PaLM: 6 x matmul parameters + 12 x layers x heads x head_dim x sequence per token, recompute not counted"
+
+
+def cluster_facts(scenario: Scenario) -> ClusterFacts:
+    """Describe the machine."""
+    cluster = scenario.cluster
+    used = -(-scenario.ranks // scenario.ranks_per_chip)
+    return ClusterFacts(
+        server=cluster.server.name,
+        servers=cluster.servers,
+        chips=cluster.chips,
+        ranks=scenario.ranks,
+        chip=cluster.server.chip.name,
+        fabric=cluster.fabric.name if cluster.fabric else None,
+        software=cluster.software.name,
+        lnc=cluster.lnc,
+        ranks_per_chip=scenario.ranks_per_chip,
+        hosts=cluster.hosts,
+        idle_chips=cluster.chips - used,
+    )
+
+
+def model_facts(scenario: Scenario) -> ModelFacts:
+    """Describe the model."""
+    model = scenario.model
+    return ModelFacts(model.name, model.parameters, model.active_parameters)
+
+
+def step_facts(scenario: Scenario, run: Simulated, band: ErrorBand) -> Step:
+    """Describe the step: time, throughput, utilization, parts."""
+    chip, dtype = scenario.cluster.server.chip, scenario.training.precision
+    time_s, tokens = run.window.duration_s, scenario.tokens
+    peak = chip.peak_flops_per_s[dtype].value
+    capacity = time_s * scenario.cluster.chips * peak
+    sequence = scenario.training.sequence_length
+    return Step(
+        time_s=time_s,
+        first_step_time_s=run.window.first_step_s,
+        tokens=tokens,
+        tokens_per_s=tokens / time_s,
+        sequences_per_s=scenario.training.global_batch / time_s,
+        mfu=flops_per_token(scenario.model, sequence) * tokens / capacity,
+        mfu_causal=flops_per_token(scenario.model, sequence, causal=True) * tokens / capacity,
+        hfu=_executed_flops(run) / capacity,
+        peak_flops_per_s_per_chip=peak,
+        peak=f"dense {dtype} peak of {chip.name} as AWS prints it",
+        flops_rule=FLOPS_RULE,
+        error_band=band,
+        breakdown_rank=run.last.node.first_rank,
+        breakdown_s=Breakdown(**run.account.by_heading()),
+    )
+
+
+def memory_facts(scenario: Scenario, machine: Machine, memories: list[StageMemory]) -> Memory:
+    """Describe the memory of the rank that needs most."""
+    most = worst(memories)
+    return Memory(
+        limit_bytes=memory_limit_bytes(scenario),
+        worst_rank=machine.mesh.rank({"pp": most.stage}),
+        worst_stage=most.stage,
+        bytes=most.terms.total,
+        by_term_bytes=_memory_terms(most.terms),
+    )
+
+
+def stage_facts(run: Simulated, memories: list[StageMemory]) -> tuple[StageFacts, ...]:
+    """Describe the stages, each by its first cohort."""
+    first = {member.node.stage.number: member for member in reversed(run.members)}
+    return tuple(
+        StageFacts(
+            stage=memory.stage,
+            layers=run.spec.split[memory.stage],
+            parameters=first[memory.stage].node.stage.parameters,
+            forward_s=first[memory.stage].plan.passes.forward.duration_s,
+            backward_s=first[memory.stage].plan.passes.backward.duration_s,
+            in_flight=memory.in_flight,
+            memory_bytes=_memory_terms(memory.terms),
+        )
+        for memory in memories
+    )
+
+
+def waterfall_facts(scenario: Scenario, run: Simulated) -> tuple[WaterfallLine, ...]:
+    """Explain the distance between peak and model FLOPs utilization."""
+    step_s, chip = run.window.duration_s, scenario.cluster.server.chip
+    flops = flops_per_token(scenario.model, scenario.training.sequence_length) * scenario.tokens
+    peak = chip.peak_flops_per_s[scenario.training.precision].value
+    return waterfall(
+        parts=Breakdown(**run.account.by_heading()),
+        gemm_efficiency=run.spec.rates.gemm_efficiency,
+        mfu=flops / (step_s * scenario.cluster.chips * peak),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """The slices of one track, made when a trace asks for them: a run without a trace pays nothing."""
+
+    log: Log
+    read: Callable[[Log], Iterator[Stretch]]
+
+    def __iter__(self) -> Iterator[Slice]:
+        return (Slice(s.name, s.heading, s.start_s, s.end_s, s.depth) for s in self.read(self.log))
+
+
+def timeline(scenario: Scenario, run: Simulated) -> Timeline:
+    """Lay out the tracks of a trace: two streams of the first rank of each cohort, up to the cap."""
+    tracks = []
+    for cohort in run.cohorts[: scenario.run.trace_ranks]:
+        tracks.append(Track(str(cohort), "compute", _Slices(cohort.log, stretches)))
+        if len(cohort.stream):
+            tracks.append(Track(str(cohort), "launched collectives", _Slices(cohort.stream, stream_stretches)))
+    return Timeline(tuple(tracks), scenario.run.trace_ranks)
+
+
+def _memory_terms(terms: StageTerms) -> MemoryTerms:
+    return MemoryTerms(terms.weights, terms.gradients, terms.optimizer, terms.activations, terms.buffers)
+
+
+def _executed_flops(run: Simulated) -> float:
+    """FLOPs that all ranks execute in a step, recompute and replicated heads included."""
+    per_rank = [
+        sum(item.flops for block in stage.blocks for item in _items(block) if isinstance(item, Work))
+        for stage in run.folding.stages
+    ]
+    return sum(node.ranks * per_rank[node.stage.number] for node in run.folding.nodes) * float(run.spec.microbatches)
+
+
+def _items(block: Block) -> tuple[Item, ...]:
+    return (*block.forward, *block.recompute, *block.backward)

@@ -1,0 +1,130 @@
+"""From a scenario to the parts that run it: mesh, placement, fabric, rates, the step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from trnsim.fabric import CORE_LINK, ClosedFormFabric
+from trnsim.parallel import Mesh, Placement
+from trnsim.topology import ClusterTopology, cluster_topology
+from trnsim.training import Rates, StepSpec
+from trnsim.workload import Shard
+
+if TYPE_CHECKING:
+    from trnsim.hardware import Sourced
+    from trnsim.scenario import Scenario
+
+Bound = Literal["low", "value", "high"]
+GRADIENT_BYTES = {"fp32": 4, "bf16": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where the ranks of a scenario are, and what joins them."""
+
+    mesh: Mesh
+    placement: Placement
+    cluster: ClusterTopology
+    fabric: ClosedFormFabric
+
+    def meeting_tier(self, a: int, b: int) -> int:
+        """Tier of the scale-out fabric at which two chips of different servers meet."""
+        return self.cluster.fabric.meeting_tier(a, b) if self.cluster.fabric else 0
+
+    def link_rates(self) -> dict[str, float]:
+        """Return what one link of each kind, core links included, carries in one direction, bytes/s."""
+        chip = self.cluster.server_topology.server.chip
+        return {CORE_LINK: chip.core_link_bandwidth_bytes_per_s.value, **self.cluster.link_rates()}
+
+
+def build_machine(scenario: Scenario) -> Machine:
+    """Place the ranks of a scenario on its cluster.
+
+    Raises
+    ------
+    InputError
+        If the fabric has too few tiers for the servers.
+    """
+    layout, cluster = scenario.layout, scenario.cluster
+    mesh = Mesh({axis: getattr(layout, axis) for axis in ("tp", "cp", "pp", "dp")}, layout.order)
+    placement = Placement(scenario.ranks_per_chip, cluster.server.chips, _chip_order(scenario))
+    topology = cluster_topology(cluster.server, cluster.servers, cluster.fabric)
+    return Machine(mesh, placement, topology, ClosedFormFabric(topology, placement))
+
+
+def _chip_order(scenario: Scenario) -> tuple[int, ...]:
+    """Return NxD's ascending-descending order of chips where it uses it: two tensor groups share a trn2 instance."""
+    server, layout = scenario.cluster.server, scenario.layout
+    half_a_host = server.chips_per_host * scenario.ranks_per_chip // 2
+    if layout.rules == "nxd" and layout.rank == "logical_core" and layout.tp == half_a_host:
+        return server.ring_chip_order or ()
+    return ()
+
+
+def build_rates(scenario: Scenario, bound: Bound = "value") -> Rates:
+    """Return how fast a rank of a scenario works.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    bound
+        ``value`` for the family's best numbers; ``low`` and ``high`` for the ends of their ranges, low being slow.
+    """
+    chip, family = scenario.cluster.server.chip, scenario.cluster.software
+    share = 1 / scenario.ranks_per_chip
+    other: Bound = {"low": "high", "high": "low", "value": "value"}[bound]  # type: ignore[assignment]
+    chips = -(-scenario.ranks // scenario.ranks_per_chip)
+    doublings = math.log2(-(-chips // scenario.cluster.server.chips_per_host))
+    return Rates(
+        peak_flops_per_s=chip.peak_flops_per_s[scenario.training.precision].value * share,
+        memory_bandwidth_bytes_per_s=chip.memory_bandwidth_bytes_per_s.value * share,
+        gemm_efficiency=_at(family.gemm_efficiency, bound),
+        memory_efficiency=family.memory_efficiency.value,
+        byte_term=family.byte_term,
+        host_layer_s=family.host_layer_s.value,
+        host_pass_s=family.host_pass_s.value,
+        collective_skew_s=_at(family.collective_skew_s, other) if scenario.run.skew else 0.0,
+        scale_skew_fraction=_at(family.scale_skew_fraction, other) * doublings if scenario.run.skew else 0.0,
+    )
+
+
+def _at(value: Sourced[float], bound: Bound) -> float:
+    found: float | None = getattr(value, bound)
+    return value.value if found is None else found
+
+
+def build_shard(scenario: Scenario) -> Shard:
+    """Return what a rank of a scenario takes of a layer."""
+    training, layout = scenario.training, scenario.layout
+    return Shard(
+        micro_batch=training.micro_batch,
+        sequence_length=training.sequence_length,
+        tp=layout.tp,
+        sequence_parallel=layout.sequence_parallel,
+        vocabulary=layout.vocabulary,
+        recompute=training.recompute,
+    )
+
+
+def build_step(scenario: Scenario, machine: Machine, rates: Rates, *, folding: bool) -> StepSpec:
+    """Return the training step of a scenario."""
+    training = scenario.training
+    return StepSpec(
+        model=scenario.model,
+        shard=build_shard(scenario),
+        split=scenario.layout.stages,
+        mesh=machine.mesh,
+        placement=machine.placement,
+        rates=rates,
+        schedule=scenario.schedule.kind,
+        microbatches=scenario.microbatches,
+        zero=scenario.layout.zero,
+        gradient_bytes=GRADIENT_BYTES[training.gradient_dtype],
+        bucket_parameters=training.bucket_parameters,
+        overlap=training.data_parallel_overlap == "buckets",
+        steps=scenario.run.steps,
+        folding=folding,
+    )

@@ -1,0 +1,154 @@
+"""Run a scenario: the one place where all parts are wired."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim import __version__
+from trnsim.engine import Engine, account, fingerprint, last_step
+from trnsim.results import EngineFacts, ErrorBand, Provenance, Result
+from trnsim.scenario import sha256
+from trnsim.simulation import facts, traffic
+from trnsim.simulation.assumptions import assumptions
+from trnsim.simulation.machine import build_machine, build_rates, build_step
+from trnsim.simulation.memory import check_memory, memory_warning, worst
+from trnsim.training import Communication, fold, populate
+
+if TYPE_CHECKING:
+    from trnsim.engine import Account, Cohort, Window
+    from trnsim.scenario import Scenario
+    from trnsim.simulation.machine import Bound, Machine
+    from trnsim.training import Folding, Member, StepSpec
+
+
+MEASUREMENTS_FOR_A_BAND = 2
+
+
+class Simulated(NamedTuple):
+    """A finished run of the engine.
+
+    Attributes
+    ----------
+    engine
+        The engine, at its end.
+    spec, communication, folding
+        What was run: the step, the prices, the fold.
+    members
+        The cohorts, by ascending first rank.
+    window, account
+        The last step, and where the time of the cohort that finishes last went in it.
+    """
+
+    engine: Engine
+    spec: StepSpec
+    communication: Communication
+    folding: Folding
+    members: tuple[Member, ...]
+    window: Window
+    account: Account
+
+    @property
+    def cohorts(self) -> list[Cohort]:
+        """The engine's side of the members."""
+        return [member.cohort for member in self.members]
+
+    @property
+    def last(self) -> Member:
+        """The member that finishes last."""
+        return next(member for member in self.members if member.cohort is self.window.last)
+
+
+def simulate(scenario: Scenario) -> Result:
+    """Simulate the training step of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        A resolved scenario, as `trnsim.load` returns it.
+
+    Returns
+    -------
+    Result
+        What was found.
+
+    Raises
+    ------
+    InputError
+        If the machine is too small for it: its fabric (exit code 2), the memory of its ranks (3).
+    SimulationStalledError
+        If a rank waits for what never comes.
+
+    Examples
+    --------
+    >>> import trnsim
+    >>> result = trnsim.simulate(trnsim.load("trn3-ultraserver"))
+    >>> result.cluster.chips, result.engine.events < 20_000
+    (144, True)
+    """
+    memories = check_memory(scenario)
+    machine = build_machine(scenario)
+    run = run_engine(scenario, machine, folding=scenario.run.folding == "auto")
+    warning = memory_warning(scenario, worst(memories))
+    return Result(
+        name=scenario.name,
+        provenance=Provenance(__version__, sha256(scenario), scenario.run.seed, fingerprint(run.cohorts)),
+        cluster=facts.cluster_facts(scenario),
+        step=facts.step_facts(scenario, run, error_band(scenario, run)),
+        memory=facts.memory_facts(scenario, machine, memories),
+        collectives=traffic.collective_facts(run),
+        links=traffic.link_facts(machine, run),
+        engine=_engine_facts(scenario, run),
+        model=facts.model_facts(scenario),
+        stages=facts.stage_facts(run, memories),
+        tiers=traffic.tier_facts(run),
+        waterfall=facts.waterfall_facts(scenario, run),
+        assumptions=assumptions(scenario),
+        derived={**scenario.derived, **traffic.derived_algorithms(run)},
+        defaults=scenario.defaults,
+        warnings=(*scenario.warnings, *([warning] if warning else [])),
+        timeline=facts.timeline(scenario, run),
+    )
+
+
+def run_engine(scenario: Scenario, machine: Machine, *, folding: bool) -> Simulated:
+    """Run the engine with the best numbers of the software family."""
+    spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
+    communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
+    folded = fold(spec, communication, machine.meeting_tier)
+    engine = Engine()
+    members = populate(engine, spec, folded)
+    engine.run()
+    window = last_step(engine.cohorts)
+    return Simulated(engine, spec, communication, folded, members, window, account(window.last, window))
+
+
+def error_band(scenario: Scenario, run: Simulated) -> ErrorBand:
+    """Say how far the step time may be off: a measured error, or the range that the family's parameters allow."""
+    family, time_s = scenario.cluster.software, run.window.duration_s
+    if family.measured_rows >= MEASUREMENTS_FOR_A_BAND and family.error_fraction is not None:
+        error = family.error_fraction
+        return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), error.source)
+    slow_s, fast_s = (_time_at(scenario, run, bound) for bound in ("low", "high"))
+    source = f"the range of the parameters of {family.name}, {family.measured_rows} measured rows"
+    return ErrorBand("no measurement", fast_s, slow_s, source)
+
+
+def _time_at(scenario: Scenario, run: Simulated, bound: Bound) -> float:
+    """Step time with the family's numbers at one end of their ranges."""
+    engine = Engine()
+    populate(engine, replace(run.spec, rates=build_rates(scenario, bound)), run.folding)
+    engine.run()
+    return last_step(engine.cohorts).duration_s
+
+
+def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:
+    cohorts = len(run.members)
+    return EngineFacts(
+        ranks=run.spec.mesh.ranks,
+        cohorts=cohorts,
+        processes=cohorts,
+        events=run.engine.events,
+        folding=scenario.run.folding,
+        engine="events",
+    )

@@ -1,0 +1,30 @@
+"""One training step: blocks priced into passes, ranks folded into cohorts, the story that each rank lives."""
+
+from trnsim.training.cohorts import Member, populate
+from trnsim.training.communication import Communication, RankPrices, collective_skew_s
+from trnsim.training.folding import Folding, Node, Stage, fold
+from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
+from trnsim.training.rates import Rates
+from trnsim.training.spec import StepSpec
+from trnsim.training.story import Neighbourhood, RankPlan, train
+
+__all__ = [
+    "Bucket",
+    "Communication",
+    "Folding",
+    "Member",
+    "Neighbourhood",
+    "Node",
+    "RankPlan",
+    "RankPrices",
+    "Rates",
+    "Stage",
+    "StagePasses",
+    "StepSpec",
+    "collective_skew_s",
+    "fold",
+    "gradient_buckets",
+    "populate",
+    "stage_passes",
+    "train",
+]

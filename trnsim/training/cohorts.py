@@ -1,0 +1,124 @@
+"""One cohort of each colour, with its story, its neighbours and its groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trnsim.engine import Activity, Cohort, Collective, Engine, Part
+from trnsim.training.communication import collective_skew_s
+from trnsim.training.passes import StagePasses, stage_passes
+from trnsim.training.story import Neighbourhood, RankPlan, train
+
+if TYPE_CHECKING:
+    from trnsim.fabric import Price
+    from trnsim.training.folding import Folding, Node, Stage
+    from trnsim.training.spec import StepSpec
+    from trnsim.workload import Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A cohort, the node it was made from, and what it does."""
+
+    cohort: Cohort
+    node: Node
+    plan: RankPlan
+
+
+def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, ...]:
+    """Make the cohorts of a folded step and start their stories.
+
+    Parameters
+    ----------
+    engine
+        A new engine.
+    spec
+        The step.
+    folding
+        Its ranks, folded.
+
+    Returns
+    -------
+    tuple of Member
+        By ascending first rank.
+    """
+    colours, classes = folding.colouring.colours, folding.colouring.classes
+    ranks: Counter[int] = Counter()
+    for node, colour in zip(folding.nodes, colours, strict=True):
+        ranks[colour] += node.ranks
+    examples = [colours.index(colour) for colour in range(classes)]
+    cohorts = [_cohort(engine, spec, folding.nodes[example], ranks[colours[example]]) for example in examples]
+    groups = _groups(folding, cohorts)
+    planner = _Planner(spec, {})
+    members = []
+    for example, cohort in zip(examples, cohorts, strict=True):
+        node = folding.nodes[example]
+        members.append(Member(cohort, node, planner.plan(node)))
+        before, after = (cohorts[colours[other]] if other >= 0 else None for other in folding.neighbours[example])
+        tensor, data, tied = (groups.get((axis, cohort)) for axis in ("tp", "dp", "tied"))
+        near = Neighbourhood(before, after, tensor, data, tied)
+        engine.start(cohort, train(cohort, members[-1].plan, near, spec.steps))
+    return tuple(members)
+
+
+def _cohort(engine: Engine, spec: StepSpec, node: Node, ranks: int) -> Cohort:
+    return engine.cohort(f"stage {node.stage.number}", ranks=ranks, first=spec.mesh.label(node.first_rank))
+
+
+def _groups(folding: Folding, cohorts: list[Cohort]) -> dict[tuple[str, Cohort], Collective]:
+    """Make one group of each kind that the colours know; find it by axis and cohort."""
+    found: dict[tuple[str, Cohort], Collective] = {}
+    for meeting in folding.meetings:
+        members: Counter[Cohort] = Counter()
+        for node, count in meeting.members:
+            members[cohorts[folding.colouring.colours[node]]] += count
+        if (meeting.axis, next(iter(members))) not in found:
+            group = Collective(meeting.axis, members)
+            found.update({(meeting.axis, cohort): group for cohort in members})
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Turns prices into plans; ranks of a stage with the same tensor prices share their passes."""
+
+    spec: StepSpec
+    passes: dict[tuple[object, ...], StagePasses]
+
+    def plan(self, node: Node) -> RankPlan:
+        """Return the plan of a node's ranks."""
+        spec, stage, prices, skewed_s = self.spec, node.stage, node.prices, self._skewed_s
+        data, op = spec.mesh.size("dp"), "reduce-scatter" if spec.zero else "all-reduce"
+        update_s = spec.rates.memory_s(spec.optimizer_bytes(stage.parameters))
+        return RankPlan(
+            turns=stage.turns,
+            passes=self._passes(stage, node),
+            send_activation_s=_time_s(prices.send_activation),
+            send_gradient_s=_time_s(prices.send_gradient),
+            reduce_s=tuple(skewed_s(op, data, price) for price in prices.reduce),
+            overlap=spec.overlap,
+            tied_s=skewed_s("all-reduce", 2, prices.tied) if prices.tied else None,
+            optimizer=Activity("optimizer", (Part("optimizer", "optimizer", update_s),)),
+            gather_s=skewed_s("all-gather", data, prices.gather) if prices.gather else None,
+        )
+
+    def _passes(self, stage: Stage, node: Node) -> StagePasses:
+        spec, tensor = self.spec, node.prices.tensor
+        key = (stage.number, *((use, price.time_s) for use, price in tensor.items()))
+        if key not in self.passes:
+
+            def exchange_s(exchange: Exchange) -> float:
+                return self._skewed_s(exchange.op, spec.mesh.size("tp"), tensor[exchange.op, exchange.bytes])
+
+            self.passes[key] = stage_passes(stage.blocks, spec.rates, exchange_s, stage.buckets, spec.shard.recompute)
+        return self.passes[key]
+
+    def _skewed_s(self, op: str, ranks: int, price: Price) -> float:
+        """Time of a collective inside a training step: its price and the skew of its ranks."""
+        return price.time_s + collective_skew_s(op, ranks, self.spec.rates.collective_skew_s)
+
+
+def _time_s(price: Price | None) -> float | None:
+    return None if price is None else price.time_s

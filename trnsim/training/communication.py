@@ -1,0 +1,175 @@
+"""What the ranks of a mesh send each other, priced on the fabric."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.parallel import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from trnsim.fabric import ClosedFormFabric, Price
+    from trnsim.training.passes import Bucket
+    from trnsim.training.spec import StepSpec
+    from trnsim.workload import Exchange
+
+    Algorithms = Callable[[str, bool], str]
+
+
+class Place(NamedTuple):
+    """Coordinates of a rank: tensor rank, stage, replica."""
+
+    tp: int
+    pp: int
+    dp: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankPrices:
+    """What one rank's transfers cost; ranks of one stage with equal `key` behave alike until they meet others.
+
+    Parameters
+    ----------
+    tensor
+        Price of each tensor-parallel collective, by operation and bytes.
+    send_activation, send_gradient
+        Price of the message to the next and to the previous stage.
+    reduce
+        Price of each gradient bucket.
+    gather
+        Price of the all-gather of updated weights.
+    tied
+        Price of the all-reduce of a tied embedding's gradients.
+    """
+
+    tensor: dict[tuple[str, int], Price]
+    send_activation: Price | None
+    send_gradient: Price | None
+    reduce: tuple[Price, ...]
+    gather: Price | None
+    tied: Price | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """All times, as an initial colour."""
+        singles = (self.send_activation, self.send_gradient, *self.reduce, self.gather, self.tied)
+        tensor = tuple((use, price.time_s) for use, price in self.tensor.items())
+        return (*tensor, *(price and price.time_s for price in singles))
+
+
+def collective_skew_s(op: str, ranks: int, skew_s: float) -> float:
+    r"""Time that the ranks of a collective lose to each other inside a training step.
+
+    .. math:: \\alpha \\log_2 p
+
+    for an all-reduce; half of it for each of its two halves, reduce-scatter and all-gather.
+
+    Parameters
+    ----------
+    op
+        Name of the collective.
+    ranks
+        :math:`p`, members. >= 1.
+    skew_s
+        :math:`\\alpha`, fitted per software family.
+
+    Examples
+    --------
+    >>> collective_skew_s("all-reduce", 8, 1e-4), collective_skew_s("all-gather", 8, 1e-4)
+    (0.00030000000000000003, 0.00015000000000000001)
+    """
+    return skew_s * math.log2(ranks) * (1.0 if op == "all-reduce" else 0.5)
+
+
+class Communication:
+    """Prices the transfers of a training step.
+
+    Parameters
+    ----------
+    fabric
+        Prices programs and messages on the machine.
+    spec
+        The step.
+    algorithms
+        Algorithm for (operation, whether the group is inside one server); ``auto`` for the fastest.
+    """
+
+    def __init__(self, fabric: ClosedFormFabric, spec: StepSpec, algorithms: Algorithms) -> None:
+        self._fabric = fabric
+        self._spec = spec
+        self._algorithms = algorithms
+        self._priced: dict[tuple[str, Group, int], Price] = {}
+        self._chosen: dict[tuple[str, int, int, int], str] = {}
+
+    def prices(self, place: Place, exchanges: Iterable[Exchange], buckets: Sequence[Bucket]) -> RankPrices:
+        """Price everything that the rank at `place` sends."""
+        mesh = self._spec.mesh
+        rank = mesh.rank(place._asdict())
+        tensor = {
+            (exchange.op, exchange.bytes): self.collective(exchange.op, mesh.group("tp", rank), exchange.bytes)
+            for exchange in exchanges
+        }
+        data = mesh.group("dp", rank)
+        parallel = data.size > 1
+        return RankPrices(
+            tensor=tensor,
+            send_activation=self._send(rank, place, 1),
+            send_gradient=self._send(rank, place, -1),
+            reduce=tuple(self._reduce(data, bucket) for bucket in buckets) if parallel else (),
+            gather=self._gather(data, buckets) if parallel and self._spec.zero else None,
+            tied=self._tied(place),
+        )
+
+    def collective(self, op: str, group: Group, size_bytes: int) -> Price:
+        """Price a collective with the algorithm that the scenario asks for.
+
+        ``auto`` chooses for each group inside a server by itself. Between servers all groups of an axis do the
+        same, as software would have it: the first of them chooses.
+        """
+        key = (op, group, size_bytes)
+        if key not in self._priced:
+            inside = self.inside_server(group)
+            algorithm = self._algorithms(op, inside)
+            if algorithm == "auto" and not inside:
+                algorithm = self._chosen.get((op, group.stride, group.size, size_bytes), "auto")
+            if algorithm == "auto":
+                price = self._fabric.best(op, group, size_bytes)
+            else:
+                price = self._fabric.price(op, algorithm, group, size_bytes)
+            if not inside:
+                self._chosen[op, group.stride, group.size, size_bytes] = price.algorithm
+            self._priced[key] = price
+        return self._priced[key]
+
+    def message(self, source: int, target: int) -> Price:
+        """Price an activation, or its gradient, from one rank to another."""
+        return self._fabric.send(source, target, self._spec.activation_bytes)
+
+    def inside_server(self, group: Group) -> bool:
+        """Say whether all members of a group are in one server."""
+        per_server = self._spec.placement.ranks_per_server
+        return group.first // per_server == (group.first + group.stride * (group.size - 1)) // per_server
+
+    def _send(self, rank: int, place: Place, step: int) -> Price | None:
+        if not 0 <= place.pp + step < self._spec.mesh.size("pp"):
+            return None
+        return self.message(rank, rank + step * self._spec.mesh.stride("pp"))
+
+    def _reduce(self, group: Group, bucket: Bucket) -> Price:
+        op = "reduce-scatter" if self._spec.zero else "all-reduce"
+        return self.collective(op, group, bucket.parameters * self._spec.gradient_bytes)
+
+    def _gather(self, group: Group, buckets: Sequence[Bucket]) -> Price:
+        return self.collective("all-gather", group, 2 * sum(bucket.parameters for bucket in buckets))
+
+    def _tied(self, place: Place) -> Price | None:
+        spec = self._spec
+        stages = spec.mesh.size("pp")
+        if not spec.model.tied_embeddings or stages == 1 or place.pp not in (0, stages - 1):
+            return None
+        first = spec.mesh.rank({**place._asdict(), "pp": 0})
+        pair = Group(first, spec.mesh.stride("pp") * (stages - 1), 2)
+        return self.collective("all-reduce", pair, spec.tied_bytes)
