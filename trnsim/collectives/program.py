@@ -33,6 +33,11 @@ class Arrangement:
     ------
     ValueError
         If a number is outside its range, or a tour does not visit each inner member once.
+
+    Examples
+    --------
+    >>> Arrangement(ranks=48, inner=16)
+    Arrangement(ranks=48, inner=16, tours=())
     """
 
     ranks: int
@@ -135,6 +140,17 @@ class Program:
         Members of the group. >= 1.
     phases
         One after the other, each when all members have finished the one before. Empty for a group of one.
+
+    Examples
+    --------
+    >>> from trnsim.collectives import Arrangement, program
+    >>> scatter = program("reduce-scatter", "recursive-halving-doubling", Arrangement(ranks=4))
+    >>> for step in scatter.transfers():
+    ...     print(*(f"{each.source}->{each.target}: {each.cells}" for each in step))
+    0->1: (1, 3) 1->0: (0, 2) 2->3: (1, 3) 3->2: (0, 2)
+    0->2: (2,) 1->3: (3,) 2->0: (0,) 3->1: (1,)
+    >>> scatter.sent_fraction
+    Fraction(3, 4)
     """
 
     op: str

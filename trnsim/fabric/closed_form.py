@@ -72,7 +72,9 @@ class ClosedFormFabric:
       has 1/g of the bandwidth of the links and of the NIC. Groups on other chips are not seen.
     - A ring visits its members in the order of ranks and pays the hops between them, except on a full square torus
       (16 chips of a Trn1 or Trn2 instance): there it runs along two cycles that share no link, both ways.
-    - Every phase is synchronous. Launch times and the skew of ranks are not here.
+    - Phases are synchronous and follow one another, also those of the hierarchical algorithm inside and between
+      servers: where both ways are equally wide it takes up to twice what a pipelined one would. Launch times and the
+      skew of ranks are not here.
 
     Examples
     --------
@@ -146,6 +148,16 @@ class ClosedFormFabric:
         ------
         ValueError
             If the ranks are one, the size is negative, or nothing joins their servers.
+
+        Examples
+        --------
+        >>> from trnsim.hardware import load_server
+        >>> from trnsim.parallel import Placement
+        >>> from trnsim.topology import cluster_topology
+        >>> cluster = cluster_topology(load_server("trn2.48xlarge"), 1, None)
+        >>> fabric = ClosedFormFabric(cluster, Placement(ranks_per_chip=1, chips=16))
+        >>> dict(fabric.send(0, 5, size_bytes=1e6).bytes_by_kind)  # one chip to the right and one down
+        {'neuronlink-xy': 2000000.0}
         """
         if source == target:
             raise ValueError(f"rank {source} cannot send to itself")
@@ -156,10 +168,6 @@ class ClosedFormFabric:
             traffic = transfer_traffic(place.layout, here, there, self._paths)
             place.costs[key] = self._cost("direct", place.layout, [(traffic, 1, Fraction(1))])
         return place.costs[key].price(size_bytes)
-
-    def kinds_used(self, group: Group) -> tuple[str, ...]:
-        """Return the kinds of link between neighbours of a group, those inside the servers first."""
-        return tuple(self.price("all-gather", "ring", group, size_bytes=0.0).bytes_by_kind)
 
     def link_counts(self) -> dict[str, int]:
         """Count the directed links of each kind in the cluster, core links of ranks that share a chip included."""
@@ -196,4 +204,4 @@ class ClosedFormFabric:
             seconds[kind] += float(steps * fraction) * seconds_per_byte
             for carrier, transfers in traffic.carried().items():
                 links[carrier] += float(steps * fraction * transfers)
-        return Cost(algorithm, latency_s, seconds, links)
+        return Cost(algorithm, latency_s, dict(seconds), dict(links))

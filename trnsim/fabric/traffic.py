@@ -86,11 +86,11 @@ class Traffic:
             Parallel groups that do the same on each chip: they share its links to other chips and its NIC.
         """
         worst, slowest = 0.0, NIC
+        outside = self.paths.tiers[max(self.by_tier)] if self.by_tier else None
         for (_, wire), transfers in self.loads.items():
             kind, rate = wire.kind, wire.bytes_per_s
-            if kind == NIC:
-                tier = self.paths.tiers[max(self.by_tier)]
-                kind, rate = tier.limit, tier.bytes_per_s
+            if kind == NIC and outside:
+                kind, rate = outside.limit, outside.bytes_per_s
             sharers = 1 if kind == CORE_LINK else groups_per_chip
             if (seconds := transfers * sharers / rate) > worst:
                 worst, slowest = seconds, kind

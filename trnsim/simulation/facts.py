@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.memory import StageMemory
-    from trnsim.simulation.run import Simulated
+    from trnsim.simulation.simulated import Simulated
     from trnsim.workload import Block, Item
     from trnsim.workload import MemoryTerms as StageTerms
 

@@ -3,60 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trnsim import __version__
-from trnsim.engine import Engine, account, fingerprint, last_step
+from trnsim.engine import Engine, fingerprint, last_step
 from trnsim.results import EngineFacts, ErrorBand, Provenance, Result
 from trnsim.scenario import sha256
 from trnsim.simulation import facts, traffic
 from trnsim.simulation.assumptions import assumptions
-from trnsim.simulation.machine import build_machine, build_rates, build_step
+from trnsim.simulation.machine import build_machine, build_rates
 from trnsim.simulation.memory import check_memory, memory_warning, worst
-from trnsim.training import Communication, fold, populate
+from trnsim.simulation.simulated import run_engine
+from trnsim.training import populate
 
 if TYPE_CHECKING:
-    from trnsim.engine import Account, Cohort, Window
     from trnsim.scenario import Scenario
-    from trnsim.simulation.machine import Bound, Machine
-    from trnsim.training import Folding, Member, StepSpec
-
+    from trnsim.simulation.machine import Bound
+    from trnsim.simulation.simulated import Simulated
 
 MEASUREMENTS_FOR_A_BAND = 2
-
-
-class Simulated(NamedTuple):
-    """A finished run of the engine.
-
-    Attributes
-    ----------
-    engine
-        The engine, at its end.
-    spec, communication, folding
-        What was run: the step, the prices, the fold.
-    members
-        The cohorts, by ascending first rank.
-    window, account
-        The last step, and where the time of the cohort that finishes last went in it.
-    """
-
-    engine: Engine
-    spec: StepSpec
-    communication: Communication
-    folding: Folding
-    members: tuple[Member, ...]
-    window: Window
-    account: Account
-
-    @property
-    def cohorts(self) -> list[Cohort]:
-        """The engine's side of the members."""
-        return [member.cohort for member in self.members]
-
-    @property
-    def last(self) -> Member:
-        """The member that finishes last."""
-        return next(member for member in self.members if member.cohort is self.window.last)
 
 
 def simulate(scenario: Scenario) -> Result:
@@ -109,18 +74,6 @@ def simulate(scenario: Scenario) -> Result:
         warnings=(*scenario.warnings, *([warning] if warning else [])),
         timeline=facts.timeline(scenario, run),
     )
-
-
-def run_engine(scenario: Scenario, machine: Machine, *, folding: bool) -> Simulated:
-    """Run the engine with the best numbers of the software family."""
-    spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
-    communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
-    folded = fold(spec, communication, machine.meeting_tier)
-    engine = Engine()
-    members = populate(engine, spec, folded)
-    engine.run()
-    window = last_step(engine.cohorts)
-    return Simulated(engine, spec, communication, folded, members, window, account(window.last, window))
 
 
 def error_band(scenario: Scenario, run: Simulated) -> ErrorBand:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from trnsim.fabric import Price
     from trnsim.simulation.machine import Machine
-    from trnsim.simulation.run import Simulated
+    from trnsim.simulation.simulated import Simulated
     from trnsim.training import Node
 
 
