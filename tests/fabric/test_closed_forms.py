@@ -187,12 +187,12 @@ def test_send_to_a_neighbour_core_chip_and_server() -> None:
     assert fabric.send(8, 0, S).bytes_by_kind == {"efa": 2 * S}
 
 
-def test_send_takes_the_way_it_is_sent() -> None:
-    # half way round a ring of 4 both ways are equal and the positive one is taken, from either end
+def test_send_costs_the_same_both_ways() -> None:
+    # to the other rack: over the switch to the twin, two links, and across
     fabric = make_fabric(switched_server(2, 1, 2, (1e-6, 2e-6, 3e-6)))
     there, back = fabric.send(0, 3, S), fabric.send(3, 0, S)
     assert there.time_s == back.time_s == pytest.approx(S / B + 2 * 1e-6 + 3e-6)
-    assert there.bytes_by_kind == {"sled": 2 * S, "cross": S}
+    assert there.bytes_by_kind == back.bytes_by_kind == {"sled": 2 * S, "cross": S}
 
 
 def test_oversubscribed_trunks_limit_what_goes_through_them() -> None:

@@ -135,13 +135,17 @@ def test_best_goes_by_hierarchy_where_servers_are_far_apart() -> None:
     assert fabric.best("all-reduce", Group(0, 1, 128), 1e9).algorithm == "hierarchical"
 
 
-def test_kinds_used_name_the_way_of_a_group() -> None:
+def test_bytes_name_the_way_of_a_group() -> None:
     fabric = make_fabric(catalog_server("trn2-ultraserver"), 8, 4, fabric_spec([8, 16, 64], [1, 1, 1]))
-    assert fabric.kinds_used(Group(0, 1, 4)) == ("core-link",)
-    assert fabric.kinds_used(Group(0, 4, 4)) == ("neuronlink-xy",)
-    assert fabric.kinds_used(Group(0, 64, 4)) == ("neuronlink-z",)
-    assert fabric.kinds_used(Group(0, 256, 8)) == ("efa", "tier0-tier1", "tier1-tier2")
-    assert fabric.kinds_used(Group(5, 1, 1)) == ()
+
+    def kinds(group: Group) -> tuple[str, ...]:
+        return tuple(fabric.price("all-gather", "ring", group, 1.0).bytes_by_kind)
+
+    assert kinds(Group(0, 1, 4)) == ("core-link",)
+    assert kinds(Group(0, 4, 4)) == ("neuronlink-xy",)
+    assert kinds(Group(0, 64, 4)) == ("neuronlink-z",)
+    assert kinds(Group(0, 256, 8)) == ("efa", "tier0-tier1", "tier1-tier2")
+    assert kinds(Group(5, 1, 1)) == ()
 
 
 def test_links_are_counted_with_the_core_links() -> None:

@@ -86,6 +86,7 @@ def test_tours_go_from_neighbour_to_neighbour(name: str, group: Group, ranks_per
     ("server", "group"),
     [
         (catalog_server("trn1.32xlarge"), Group(0, 1, 8)),
+        (catalog_server("trn1.32xlarge"), Group(8, 1, 32)),  # every chip number twice, in three servers
         (catalog_server("trn2-ultraserver"), Group(0, 1, 64)),
         (catalog_server("trn2-ultraserver"), Group(8, 1, 16)),
         (catalog_server("trn3-gen2-ultraserver"), Group(0, 1, 16)),
@@ -96,3 +97,8 @@ def test_tours_go_from_neighbour_to_neighbour(name: str, group: Group, ranks_per
 )
 def test_other_groups_have_no_tours(server: Server, group: Group) -> None:
     assert tours(layout_of(server, group), server) == ()
+
+
+def test_a_chip_short_of_a_member_has_no_tours() -> None:
+    server = catalog_server("trn1.32xlarge")
+    assert tours(layout_of(server, Group(0, 1, 31), ranks_per_chip=2), server) == ()
