@@ -1,0 +1,255 @@
+"""The parts of the documentation that are made from the code: each stands on its page between two marks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import trn3_over_trn2 as chips
+from console import REPOSITORY
+
+import trnsim
+from trnsim import documents
+from trnsim.hardware import load_family, names
+from trnsim.results import PART_NAMES
+from trnsim.scenario import json_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from trnsim.hardware import Server
+
+
+def marked(name: str) -> re.Pattern[str]:
+    """Return the pattern of a part with its marks; the group is what stands between them."""
+    return re.compile(rf"(?<=<!-- generated: {name} -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Write a Markdown table."""
+    columns = list(head)
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def scenarios() -> str:
+    """Write what each scenario asks and answers, as its header has it."""
+    folder = documents.data_folder("scenarios")
+    rows = []
+    for name in documents.names("scenarios"):
+        header = read_header((folder / f"{name}.yaml").read_text(encoding="utf-8"))
+        rows.append([f"`{name}`", header["Question"], f"{trnsim.load(name).cluster.chips:,}", header["Answer"]])
+    return table(["scenario", "question", "chips", "answer"], rows)
+
+
+def read_header(text: str) -> dict[str, str]:
+    """Read the comment at the top of a scenario: words with a colon, and what follows them over several lines."""
+    found: dict[str, str] = {}
+    word = ""
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        if match := re.match(r"# ([A-Z]\w+): (.*)", line):
+            word, found[match[1]] = match[1], match[2]
+        elif word:
+            found[word] += " " + line.lstrip("# ")
+    return found
+
+
+def scenario_keys() -> str:
+    """Write the keys of a scenario file, table by table."""
+    schema = json_schema()
+    head = ["key", "values", "default", "meaning"]
+    top = {key: field for key, field in schema["properties"].items() if "$ref" not in field}
+    parts = [f"### At the top\n\n{table(head, _key_rows('', top, schema['required']))}"]
+    for key, field in schema["properties"].items():
+        if "$ref" in field:
+            inner = schema["$defs"][field["$ref"].rpartition("/")[2]]
+            rows = _key_rows(f"{key}.", inner["properties"], inner.get("required", ()))
+            parts.append(f"### {key}\n\n{inner['description']}\n\n{table(head, rows)}")
+    return "\n".join(parts)
+
+
+def _key_rows(prefix: str, fields: dict[str, Any], required: Iterable[str]) -> Iterator[list[str]]:
+    due = set(required)
+    for key, field in fields.items():
+        default = "due" if key in due else _written(field.get("default", "auto"))  # made anew: no default in the schema
+        yield [f"`{prefix}{key}`", _values(field), default, field["description"]]
+
+
+def _values(field: dict[str, Any]) -> str:
+    """Write what a key may be."""
+    if "enum" in field:
+        return ", ".join(_written(value) for value in field["enum"])
+    if "const" in field:
+        return _written(field["const"])
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(_values(each) for each in field["anyOf"] if each.get("type") != "null"))
+    if field.get("type") == "array":
+        return f"list of {_values(field['items'])}" if "enum" not in field["items"] else "list of axes"
+    types = field.get("type", "text")
+    words = {"integer": "whole number", "boolean": "true, false", "string": "text", "object": "table"}
+    return " or ".join(words.get(each, each) for each in ([types] if isinstance(types, str) else types))
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
+
+
+def families() -> str:
+    """Write the constants of the software families that a run computes with."""
+    head = [
+        "family",
+        "GEMM efficiency",
+        "HBM efficiency",
+        "bytes",
+        "host",
+        "collective skew",
+        "scale skew j",
+        "overlap",
+    ]
+    rows = []
+    for name in names("families"):
+        family = load_family(name)
+        rows.append(
+            [
+                f"`{name}`",
+                f"{family.gemm_efficiency.value:g} ({family.gemm_efficiency.kind})",
+                f"{family.memory_efficiency.value:g}",
+                family.byte_term,
+                f"{family.host_layer_s.value:g} s",
+                f"{family.collective_skew_s.value * 1e6:g} us",
+                f"{family.scale_skew_fraction.value:g}",
+                family.data_parallel_overlap,
+            ]
+        )
+    return table(head, rows)
+
+
+def inputs() -> str:
+    """Write in which numbers the two clusters differ."""
+    trn2, trn3 = (chips.load(name, "bf16").cluster for name in ("trn2-cluster", "trn3-cluster"))
+    rows = [
+        ["UltraServers x chips", *(f"{each.servers} x {each.server.chips}" for each in (trn2, trn3)), ""],
+        _input("bf16 peak, TFLOP/s", [each.server.chip.peak_flops_per_s["bf16"].value / 1e12 for each in (trn2, trn3)]),
+        _input("fp8 peak, TFLOP/s", [each.server.chip.peak_flops_per_s["fp8"].value / 1e12 for each in (trn2, trn3)]),
+        _input("HBM, TB/s", [each.server.chip.memory_bandwidth_bytes_per_s.value / 1e12 for each in (trn2, trn3)]),
+        _input("HBM, GiB", [each.server.chip.memory_bytes.value / 2**30 for each in (trn2, trn3)]),
+        ["NeuronLink, GB/s a link and direction", *(_links(each.server) for each in (trn2, trn3)), ""],
+        _input("hosts", [float(each.hosts) for each in (trn2, trn3)]),
+        _input("GEMM efficiency", [each.software.gemm_efficiency.value for each in (trn2, trn3)]),
+    ]
+    return table(["", "Trainium2", "Trainium3", "ratio"], rows)
+
+
+def _input(name: str, values: list[float]) -> list[str]:
+    return [name, *(f"{value:,g}" for value in values), f"{values[1] / values[0]:.3f}"]
+
+
+def _links(server: Server) -> str:
+    scale_up: Any = server.scale_up
+    links = (
+        dict.fromkeys(scale_up.links) if hasattr(scale_up, "links") else (scale_up.sled, scale_up.rack, scale_up.cross)
+    )
+    return ", ".join(f"{link.kind} {link.bandwidth_bytes_per_s.value / 1e9:g}" for link in links)
+
+
+def causes() -> str:
+    """Write what each cause does to tokens per second and chip."""
+    columns = (f"{p}, {column}" for p in chips.PRECISIONS for column in ("tokens/s per chip", "factor"))
+    head = ["Trainium2 cluster, with in addition", *columns]
+    rates = {p: [r.step.tokens_per_s / r.cluster.chips for r in chips.chain(p)] for p in chips.PRECISIONS}
+    gains = {p: ("", *(f"x {factor:.4f}" for factor in chips.factors(p))) for p in chips.PRECISIONS}
+    rows = [
+        [cause, *(cell for p in chips.PRECISIONS for cell in (f"{rates[p][number]:.2f}", gains[p][number]))]
+        for number, cause in enumerate(chips.CAUSES)
+    ]
+    whole = ["all of it: `trn3-cluster` over `trn2-cluster`"]
+    whole += [cell for p in chips.PRECISIONS for cell in ("", f"**x {chips.speedup(p):.4f}**")]
+    return table(head, [*rows, whole])
+
+
+def parts() -> str:
+    """Write the parts of the step on both clusters."""
+    head = ["part", *(f"{p}, {column}" for p in chips.PRECISIONS for column in ("Trn2", "Trn3", "ratio"))]
+    found = {
+        p: [chips.simulate(name, p).step.breakdown_s.parts() for name in ("trn2-cluster", "trn3-cluster")]
+        for p in chips.PRECISIONS
+    }
+    rows = [
+        [word, *(cell for p in chips.PRECISIONS for cell in _part(*(each[part] for each in found[p])))]
+        for part, word in PART_NAMES.items()
+        if any(each[part] for p in chips.PRECISIONS for each in found[p])
+    ]
+    whole = [[sum(each.values()) for each in found[p]] for p in chips.PRECISIONS]
+    return table(head, [*rows, ["**step**", *(cell for each in whole for cell in _part(*each))]])
+
+
+def _part(trn2_s: float, trn3_s: float) -> tuple[str, str, str]:
+    return f"{trn2_s:.3f} s", f"{trn3_s:.3f} s", f"{trn3_s / trn2_s:.3f}" if trn2_s else ""
+
+
+def collectives() -> str:
+    """Write how the tensor-parallel collectives are done."""
+    head = ["cluster", "collective", "algorithm", "buffer", "time alone", "bus bandwidth", "times a step"]
+    rows = [
+        [
+            name,
+            use.op,
+            use.algorithm,
+            f"{use.bytes / 2**20:.0f} MiB",
+            f"{use.time_s * 1e6:,.0f} us",
+            f"{use.busbw_bytes_per_s / 1e9:.0f} GB/s",
+            f"{use.count:,}",
+        ]
+        for name, cluster in (("Trn2", "trn2-cluster"), ("Trn3", "trn3-cluster"))
+        for use in chips.simulate(cluster, "bf16").collectives
+        if use.axis == "tp"
+    ]
+    return table(head, rows)
+
+
+def what_ifs() -> str:
+    """Write the ratio under other assumptions."""
+    cases: list[tuple[str, tuple[str, ...], bool]] = [
+        ("as above", (), True),
+        ("no skew on either (`--set run.skew=off`)", ("run.skew=off",), True),
+        (
+            "Trainium3 with the lower link rates (`cluster.server=trn3-gen2-ultraserver@pessimistic`)",
+            ("cluster.server=trn3-gen2-ultraserver@pessimistic",),
+            False,
+        ),
+        (
+            "Trainium3 with `training.recompute=selective`, for which Trainium2 has too little memory",
+            ("training.recompute=selective",),
+            False,
+        ),
+    ]
+    rows = [
+        [words, *(f"{chips.speedup(p, *overrides, of_both=both):.3f}" for p in chips.PRECISIONS)]
+        for words, overrides, both in cases
+    ]
+    return table(["tokens/s per chip, Trainium3 over Trainium2", *chips.PRECISIONS], rows)
+
+
+SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
+    ("docs/scenarios.md", "scenarios"): scenarios,
+    ("docs/scenario-files.md", "keys"): scenario_keys,
+    ("docs/model.md", "families"): families,
+    ("docs/trn2-against-trn3.md", "inputs"): inputs,
+    ("docs/trn2-against-trn3.md", "causes"): causes,
+    ("docs/trn2-against-trn3.md", "parts"): parts,
+    ("docs/trn2-against-trn3.md", "collectives"): collectives,
+    ("docs/trn2-against-trn3.md", "what-ifs"): what_ifs,
+}
+"""Page and name of each generated part, and the function that writes it."""
+
+
+def page_of(page: str) -> Path:
+    """Return the file of a page."""
+    return REPOSITORY / page
