@@ -65,27 +65,37 @@ def model_facts(scenario: Scenario) -> ModelFacts:
 
 def step_facts(scenario: Scenario, run: Simulated, band: ErrorBand) -> Step:
     """Describe the step: time, throughput, utilization, parts."""
-    chip, dtype = scenario.cluster.server.chip, scenario.training.precision
-    time_s, tokens = run.window.duration_s, scenario.tokens
-    peak = chip.peak_flops_per_s[dtype].value
-    capacity = time_s * scenario.cluster.chips * peak
-    sequence = scenario.training.sequence_length
+    chip, time_s, tokens = scenario.cluster.server.chip, run.window.duration_s, scenario.tokens
     return Step(
         time_s=time_s,
         first_step_time_s=run.window.first_step_s,
         tokens=tokens,
         tokens_per_s=tokens / time_s,
         sequences_per_s=scenario.training.global_batch / time_s,
-        mfu=flops_per_token(scenario.model, sequence) * tokens / capacity,
-        mfu_causal=flops_per_token(scenario.model, sequence, causal=True) * tokens / capacity,
-        hfu=_executed_flops(run) / capacity,
-        peak_flops_per_s_per_chip=peak,
-        peak=f"dense {dtype} peak of {chip.name} as AWS prints it",
+        mfu=_model_flops(scenario, causal=False) / _capacity_flops(scenario, run),
+        mfu_causal=_model_flops(scenario, causal=True) / _capacity_flops(scenario, run),
+        hfu=_executed_flops(run) / _capacity_flops(scenario, run),
+        peak_flops_per_s_per_chip=_peak_flops_per_s(scenario),
+        peak=f"dense {scenario.training.precision} peak of {chip.name} as AWS prints it",
         flops_rule=FLOPS_RULE,
         error_band=band,
         breakdown_rank=run.last.node.first_rank,
         breakdown_s=Breakdown(**run.account.by_heading()),
     )
+
+
+def _model_flops(scenario: Scenario, *, causal: bool) -> float:
+    """Model FLOPs of a step by PaLM's rule."""
+    return flops_per_token(scenario.model, scenario.training.sequence_length, causal=causal) * scenario.tokens
+
+
+def _capacity_flops(scenario: Scenario, run: Simulated) -> float:
+    """FLOPs that all chips could do in the time of a step."""
+    return run.window.duration_s * scenario.cluster.chips * _peak_flops_per_s(scenario)
+
+
+def _peak_flops_per_s(scenario: Scenario) -> float:
+    return scenario.cluster.server.chip.peak_flops_per_s[scenario.training.precision].value
 
 
 def memory_facts(scenario: Scenario, machine: Machine, memories: list[StageMemory]) -> Memory:
@@ -119,13 +129,10 @@ def stage_facts(run: Simulated, memories: list[StageMemory]) -> tuple[StageFacts
 
 def waterfall_facts(scenario: Scenario, run: Simulated) -> tuple[WaterfallLine, ...]:
     """Explain the distance between peak and model FLOPs utilization."""
-    step_s, chip = run.window.duration_s, scenario.cluster.server.chip
-    flops = flops_per_token(scenario.model, scenario.training.sequence_length) * scenario.tokens
-    peak = chip.peak_flops_per_s[scenario.training.precision].value
     return waterfall(
         parts=Breakdown(**run.account.by_heading()),
         gemm_efficiency=run.spec.rates.gemm_efficiency,
-        mfu=flops / (step_s * scenario.cluster.chips * peak),
+        mfu=_model_flops(scenario, causal=False) / _capacity_flops(scenario, run),
     )
 
 

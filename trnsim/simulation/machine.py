@@ -10,14 +10,13 @@ from trnsim.fabric import CORE_LINK, ClosedFormFabric
 from trnsim.parallel import Mesh, Placement
 from trnsim.topology import ClusterTopology, cluster_topology
 from trnsim.training import Rates, StepSpec
-from trnsim.workload import Shard
+from trnsim.workload import GRADIENT_BYTES, Shard
 
 if TYPE_CHECKING:
     from trnsim.hardware import Sourced
     from trnsim.scenario import Scenario
 
 Bound = Literal["low", "value", "high"]
-GRADIENT_BYTES = {"fp32": 4, "bf16": 2}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING
 
 from trnsim.collectives import busbw_factor
 from trnsim.results import CollectiveUse, LinkUse, Tier
+from trnsim.training import (
+    RECEIVE_ACTIVATION,
+    RECEIVE_GRADIENT,
+    SEND_ACTIVATION,
+    SEND_GRADIENT,
+    TIED_EMBEDDING,
+    WEIGHTS,
+)
+from trnsim.workload import WEIGHT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +41,8 @@ class Use:
         Bytes of one, and how many there are.
     price
         What one costs.
+    booked_as
+        How the names end under which a rank's log books it.
     """
 
     name: str
@@ -41,6 +52,7 @@ class Use:
     bytes: int
     count: int
     price: Price
+    booked_as: tuple[str, ...]
 
 
 def collective_facts(run: Simulated) -> tuple[CollectiveUse, ...]:
@@ -120,42 +132,49 @@ def derived_algorithms(run: Simulated) -> dict[str, str]:
 def _sent(run: Simulated, node: Node) -> Iterator[Use]:
     """Yield what a rank sends; messages by their sender only, so that no byte is counted twice."""
     spec, prices, stage = run.spec, node.prices, node.stage
-    op, dp = "reduce-scatter" if spec.zero else "all-reduce", spec.mesh.size("dp")
-    exchanges: Counter[tuple[str, int]] = Counter()
-    for exchange, count in stage.exchanges.items():
-        exchanges[exchange.op, exchange.bytes] += count * spec.microbatches
-    for (name, size_bytes), count in exchanges.items():
-        price = prices.tensor[name, size_bytes]
-        yield Use(f"tensor {name}", name, "tp", spec.mesh.size("tp"), size_bytes, count, price)
-    for name, sent in (("send activation", prices.send_activation), ("send gradient", prices.send_gradient)):
+    dp = spec.mesh.size("dp")
+    yield from _tensor_uses(run, node)
+    for name, sent in ((SEND_ACTIVATION.name, prices.send_activation), (SEND_GRADIENT.name, prices.send_gradient)):
         if sent is not None:
-            yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, spec.microbatches, sent)
+            yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, spec.microbatches, sent, (name,))
     for bucket, price in zip(stage.buckets, prices.reduce, strict=False):
-        yield Use(bucket.name, op, "dp", dp, bucket.parameters * spec.gradient_bytes, 1, price)
+        size_bytes = bucket.parameters * spec.gradient_bytes
+        yield Use(bucket.name, spec.reduce_op, "dp", dp, size_bytes, 1, price, (bucket.name,))
     if prices.gather is not None:
-        yield Use("weights", "all-gather", "dp", dp, 2 * stage.parameters, 1, prices.gather)
+        size_bytes = WEIGHT_BYTES * stage.parameters
+        yield Use(WEIGHTS.name, "all-gather", "dp", dp, size_bytes, 1, prices.gather, (WEIGHTS.name,))
     if prices.tied is not None:
-        yield Use("tied embedding gradients", "all-reduce", "pp", 2, spec.tied_bytes, 1, prices.tied)
+        name = TIED_EMBEDDING.name
+        yield Use(name, "all-reduce", "pp", 2, spec.tied_bytes, 1, prices.tied, (name,))
+
+
+def _tensor_uses(run: Simulated, node: Node) -> Iterator[Use]:
+    """Yield the tensor-parallel collectives of a rank, alike ones together."""
+    counts: Counter[tuple[str, int]] = Counter()
+    names: dict[tuple[str, int], list[str]] = {}
+    for exchange, count in node.stage.exchanges.items():
+        key = (exchange.op, exchange.bytes)
+        counts[key] += count * run.spec.microbatches
+        names.setdefault(key, []).append(f"{exchange.op} {exchange.name}")
+    for (op, size_bytes), count in counts.items():
+        price, booked_as = node.prices.tensor[op, size_bytes], tuple(names[op, size_bytes])
+        yield Use(f"tensor {op}", op, "tp", run.spec.mesh.size("tp"), size_bytes, count, price, booked_as)
 
 
 def _received(run: Simulated, node: Node) -> Iterator[Use]:
     spec, stride = run.spec, run.spec.mesh.stride("pp")
     stage, last = node.stage.number, len(spec.split) - 1
-    for name, source, there in (("receive activation", -stride, stage > 0), ("receive gradient", stride, stage < last)):
+    ways = ((RECEIVE_ACTIVATION.name, -stride, stage > 0), (RECEIVE_GRADIENT.name, stride, stage < last))
+    for name, source, there in ways:
         if there:
             price = run.communication.message(node.first_rank + source, node.first_rank)
-            yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, spec.microbatches, price)
+            yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, spec.microbatches, price, (name,))
 
 
 def _exposed_s(use: Use, exposed: dict[tuple[str, str], float]) -> float:
-    """Sum the time that was booked on a transfer: by its name, or, inside a pass, by its operation."""
+    """Sum the time that a rank's log books on a transfer."""
     heading = f"exposed_{use.axis}"
-    times = (time_s for (name, booked), time_s in exposed.items() if booked == heading and _is_named(use, name))
-    return math.fsum(times)
-
-
-def _is_named(use: Use, name: str) -> bool:
-    return name == use.name or (use.axis == "tp" and f" {use.op} " in name)
+    return math.fsum(s for (name, booked), s in exposed.items() if booked == heading and name.endswith(use.booked_as))
 
 
 def _payers(use: Use) -> int:

@@ -6,9 +6,25 @@ from trnsim.training.folding import Folding, Node, Stage, fold
 from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
 from trnsim.training.rates import Rates
 from trnsim.training.spec import StepSpec
-from trnsim.training.story import Neighbourhood, RankPlan, train
+from trnsim.training.story import (
+    RECEIVE_ACTIVATION,
+    RECEIVE_GRADIENT,
+    SEND_ACTIVATION,
+    SEND_GRADIENT,
+    TIED_EMBEDDING,
+    WEIGHTS,
+    Neighbourhood,
+    RankPlan,
+    train,
+)
 
 __all__ = [
+    "RECEIVE_ACTIVATION",
+    "RECEIVE_GRADIENT",
+    "SEND_ACTIVATION",
+    "SEND_GRADIENT",
+    "TIED_EMBEDDING",
+    "WEIGHTS",
     "Bucket",
     "Communication",
     "Folding",

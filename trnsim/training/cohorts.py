@@ -90,14 +90,14 @@ class _Planner:
     def plan(self, node: Node) -> RankPlan:
         """Return the plan of a node's ranks."""
         spec, stage, prices, skewed_s = self.spec, node.stage, node.prices, self._skewed_s
-        data, op = spec.mesh.size("dp"), "reduce-scatter" if spec.zero else "all-reduce"
+        data = spec.mesh.size("dp")
         update_s = spec.rates.memory_s(spec.optimizer_bytes(stage.parameters))
         return RankPlan(
             turns=stage.turns,
             passes=self._passes(stage, node),
             send_activation_s=_time_s(prices.send_activation),
             send_gradient_s=_time_s(prices.send_gradient),
-            reduce_s=tuple(skewed_s(op, data, price) for price in prices.reduce),
+            reduce_s=tuple(skewed_s(spec.reduce_op, data, price) for price in prices.reduce),
             overlap=spec.overlap,
             tied_s=skewed_s("all-reduce", 2, prices.tied) if prices.tied else None,
             optimizer=Activity("optimizer", (Part("optimizer", "optimizer", update_s),)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.parallel import Group
+from trnsim.workload import WEIGHT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     Algorithms = Callable[[str, bool], str]
 
 
-class Place(NamedTuple):
-    """Coordinates of a rank: tensor rank, stage, replica."""
+class Coordinates(NamedTuple):
+    """Where a rank is in the mesh: tensor rank, stage, replica."""
 
     tp: int
     pp: int
@@ -63,7 +64,7 @@ class RankPrices:
 def collective_skew_s(op: str, ranks: int, skew_s: float) -> float:
     r"""Time that the ranks of a collective lose to each other inside a training step.
 
-    .. math:: \\alpha \\log_2 p
+    .. math:: \alpha \log_2 p
 
     for an all-reduce; half of it for each of its two halves, reduce-scatter and all-gather.
 
@@ -74,7 +75,7 @@ def collective_skew_s(op: str, ranks: int, skew_s: float) -> float:
     ranks
         :math:`p`, members. >= 1.
     skew_s
-        :math:`\\alpha`, fitted per software family.
+        :math:`\alpha`, fitted per software family.
 
     Examples
     --------
@@ -104,7 +105,7 @@ class Communication:
         self._priced: dict[tuple[str, Group, int], Price] = {}
         self._chosen: dict[tuple[str, int, int, int], str] = {}
 
-    def prices(self, place: Place, exchanges: Iterable[Exchange], buckets: Sequence[Bucket]) -> RankPrices:
+    def prices(self, place: Coordinates, exchanges: Iterable[Exchange], buckets: Sequence[Bucket]) -> RankPrices:
         """Price everything that the rank at `place` sends."""
         mesh = self._spec.mesh
         rank = mesh.rank(place._asdict())
@@ -153,19 +154,18 @@ class Communication:
         per_server = self._spec.placement.ranks_per_server
         return group.first // per_server == (group.first + group.stride * (group.size - 1)) // per_server
 
-    def _send(self, rank: int, place: Place, step: int) -> Price | None:
+    def _send(self, rank: int, place: Coordinates, step: int) -> Price | None:
         if not 0 <= place.pp + step < self._spec.mesh.size("pp"):
             return None
         return self.message(rank, rank + step * self._spec.mesh.stride("pp"))
 
     def _reduce(self, group: Group, bucket: Bucket) -> Price:
-        op = "reduce-scatter" if self._spec.zero else "all-reduce"
-        return self.collective(op, group, bucket.parameters * self._spec.gradient_bytes)
+        return self.collective(self._spec.reduce_op, group, bucket.parameters * self._spec.gradient_bytes)
 
     def _gather(self, group: Group, buckets: Sequence[Bucket]) -> Price:
-        return self.collective("all-gather", group, 2 * sum(bucket.parameters for bucket in buckets))
+        return self.collective("all-gather", group, WEIGHT_BYTES * sum(bucket.parameters for bucket in buckets))
 
-    def _tied(self, place: Place) -> Price | None:
+    def _tied(self, place: Coordinates) -> Price | None:
         spec = self._spec
         stages = spec.mesh.size("pp")
         if not spec.model.tied_embeddings or stages == 1 or place.pp not in (0, stages - 1):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Colouring, Meeting, refine
 from trnsim.schedules import schedule
-from trnsim.training.communication import Place
+from trnsim.training.communication import Coordinates
 from trnsim.training.passes import gradient_buckets
 from trnsim.training.replicas import ReplicaClass, replica_classes
 from trnsim.workload import Exchange, stage_blocks
@@ -112,8 +112,8 @@ class _Seat(NamedTuple):
     pp: int
     replica_class: int
 
-    def place(self, classes: Sequence[ReplicaClass]) -> Place:
-        return Place(self.tp, self.pp, classes[self.replica_class].first)
+    def coordinates(self, classes: Sequence[ReplicaClass]) -> Coordinates:
+        return Coordinates(self.tp, self.pp, classes[self.replica_class].first)
 
 
 def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier) -> Folding:
@@ -166,7 +166,7 @@ def _seats(spec: StepSpec, classes: Sequence[ReplicaClass]) -> list[_Seat]:
         for stage in range(mesh.size("pp"))
         for tensor in range(mesh.size("tp"))
     ]
-    return sorted(found, key=lambda seat: mesh.rank(seat.place(classes)._asdict()))
+    return sorted(found, key=lambda seat: mesh.rank(seat.coordinates(classes)._asdict()))
 
 
 def _node(
@@ -176,9 +176,9 @@ def _node(
     stages: Sequence[Stage],
     classes: Sequence[ReplicaClass],
 ) -> Node:
-    place, stage = seat.place(classes), stages[seat.pp]
-    prices = communication.prices(place, stage.exchanges, stage.buckets)
-    return Node(stage, spec.mesh.rank(place._asdict()), classes[seat.replica_class].replicas, prices)
+    where, stage = seat.coordinates(classes), stages[seat.pp]
+    prices = communication.prices(where, stage.exchanges, stage.buckets)
+    return Node(stage, spec.mesh.rank(where._asdict()), classes[seat.replica_class].replicas, prices)
 
 
 def _meetings(spec: StepSpec, classes: Sequence[ReplicaClass], number: Mapping[_Seat, int]) -> Iterator[Meeting]:

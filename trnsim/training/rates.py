@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from trnsim.workload import Work
 
-HOST_OVERLAP_EXPONENT = 3.0
+HOST_OVERLAP_EXPONENT = 3.0  # q of the smooth maximum; pinned in the fit of Megatron-LM on A100, vTrain rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Rates:
     def host_stretch(self, device_s: float, host_s: float) -> float:
         r"""Ratio by which host launch time lengthens a pass.
 
-        .. math:: (H^q + G^q)^{1/q} / G, \\quad q = 3
+        .. math:: (H^q + G^q)^{1/q} / G, \quad q = 3
 
         Parameters
         ----------

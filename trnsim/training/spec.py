@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trnsim.workload import OPTIMIZER_BYTES, WEIGHT_BYTES
+
 if TYPE_CHECKING:
     from trnsim.parallel import Mesh, Placement
     from trnsim.training.rates import Rates
     from trnsim.workload import Shard, Transformer
-
-OPTIMIZER_STATE_BYTES = 12
-WEIGHT_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,13 @@ class StepSpec:
     @property
     def activation_bytes(self) -> int:
         """Bytes that one rank sends to the next stage: its 1/tp share of the hidden states, in 2-byte numbers."""
-        hidden_bytes = 2 * self.shard.micro_batch * self.shard.sequence_length * self.model.hidden_size
+        hidden_bytes = WEIGHT_BYTES * self.shard.micro_batch * self.shard.sequence_length * self.model.hidden_size
         return -(-hidden_bytes // self.shard.tp)
+
+    @property
+    def reduce_op(self) -> str:
+        """The collective that sums gradients over the data-parallel ranks."""
+        return "reduce-scatter" if self.zero else "all-reduce"
 
     @property
     def tied_bytes(self) -> int:
@@ -73,5 +77,5 @@ class StepSpec:
     def optimizer_bytes(self, parameters: int) -> int:
         """HBM traffic of the optimizer: gradient read, fp32 master, momentum and variance read and written, weight written."""
         shards = self.mesh.size("dp") if self.zero else 1
-        per_parameter = self.gradient_bytes + 2 * OPTIMIZER_STATE_BYTES + WEIGHT_BYTES
+        per_parameter = self.gradient_bytes + 2 * OPTIMIZER_BYTES + WEIGHT_BYTES
         return -(-parameters // shards) * per_parameter

@@ -7,7 +7,7 @@ keeps, without a clock; :func:`memory_terms` adds it up.
 
 from trnsim.workload.blocks import Block, Item, stage_blocks, stage_parameters
 from trnsim.workload.huggingface import is_huggingface, parse_huggingface
-from trnsim.workload.memory import MemoryTerms, memory_terms
+from trnsim.workload.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES, MemoryTerms, memory_terms
 from trnsim.workload.model import LatentAttention, Mixture, ShapeError, Transformer, flops_per_token
 from trnsim.workload.operators import Exchange, Work
 from trnsim.workload.reading import load_model, model_names, read_model
@@ -26,9 +26,12 @@ from trnsim.workload.table import ModelTable
 
 __all__ = [
     "EMBEDDING_OPERATORS",
+    "GRADIENT_BYTES",
     "HEAD_OPERATORS",
     "LAYER_OPERATORS",
     "LINEAR_OPERATORS",
+    "OPTIMIZER_BYTES",
+    "WEIGHT_BYTES",
     "Block",
     "Exchange",
     "Item",

@@ -11,11 +11,14 @@ if TYPE_CHECKING:
     from trnsim.workload.model import Transformer
     from trnsim.workload.shard import Shard
 
-__all__ = ["MemoryTerms", "memory_terms"]
+__all__ = ["GRADIENT_BYTES", "OPTIMIZER_BYTES", "WEIGHT_BYTES", "MemoryTerms", "memory_terms"]
 
-_WEIGHT_BYTES: Final = 2  # bf16
-_OPTIMIZER_BYTES: Final = 12  # Adam: fp32 master weight, mean and variance
-_GRADIENT_BYTES: Final = {"fp32": 4, "bf16": 2}
+WEIGHT_BYTES: Final = 2
+"""A weight, and an activation, in bf16."""
+OPTIMIZER_BYTES: Final = 12
+"""Adam: fp32 master weight, mean and variance."""
+GRADIENT_BYTES: Final = {"fp32": 4, "bf16": 2}
+"""A gradient, in memory and on the wire, by number format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +101,14 @@ def memory_terms(
     """
     if in_flight < 0 or optimizer_shards < 1:
         raise ValueError(f"{in_flight} microbatches in flight and {optimizer_shards} optimizer shards cannot be")
-    if gradient_dtype not in _GRADIENT_BYTES:
-        raise ValueError(f'gradients cannot be "{gradient_dtype}"; choose from {", ".join(_GRADIENT_BYTES)}')
+    if gradient_dtype not in GRADIENT_BYTES:
+        raise ValueError(f'gradients cannot be "{gradient_dtype}"; choose from {", ".join(GRADIENT_BYTES)}')
     blocks = stage_blocks(model, shard, stage, split)
     parameters = sum(block.parameters for block in blocks)
     return MemoryTerms(
-        weights=_WEIGHT_BYTES * parameters,
-        gradients=_GRADIENT_BYTES[gradient_dtype] * parameters,
-        optimizer=_OPTIMIZER_BYTES * -(-parameters // optimizer_shards),
+        weights=WEIGHT_BYTES * parameters,
+        gradients=GRADIENT_BYTES[gradient_dtype] * parameters,
+        optimizer=OPTIMIZER_BYTES * -(-parameters // optimizer_shards),
         activations=in_flight * sum(block.saved_bytes for block in blocks),
         buffers=_buffer_bytes(model, shard, stage, split),
     )
