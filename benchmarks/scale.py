@@ -1,0 +1,194 @@
+"""What simulations cost: cohorts and events, which are gated, and seconds and memory, which are only reported.
+
+    python benchmarks/scale.py [NAME ...]
+
+Each scenario runs three times as a whole process, and once in a process of its own that times the engine alone, next
+to a bare SimPy loop of as many events. Exits with 1 if a counted fact is broken.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple
+
+IMPORTS = "import simpy, networkx, pydantic, ruamel.yaml, click, rich, rich_click"
+REPETITIONS = 3
+EVENTS_PER_MICROBATCH = 6
+EVENTS_PER_STEP = 30
+SIZES = (10, 100, 6945)
+MICROBATCHES = 64
+
+
+class Cost(NamedTuple):
+    """What a whole process costs: seconds on the clock and of the processor, and most memory."""
+
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+    @property
+    def mebibytes(self) -> int:
+        return round(self.peak_bytes / 2**20)
+
+
+class Counted(NamedTuple):
+    """What the engine counts in one scenario, and how long it and a bare loop take; made by `inside`."""
+
+    chips: int
+    stages: int
+    cohorts: int
+    microbatches: int
+    steps: int
+    events: int
+    engine_s: float
+    bare_s: float
+
+    @property
+    def bound(self) -> int:
+        """Most events that a run may need: some for each microbatch of each cohort, and a few for each step."""
+        per_step = EVENTS_PER_MICROBATCH * self.microbatches + EVENTS_PER_STEP
+        return self.cohorts * self.steps * per_step
+
+    @property
+    def per_stage_and_microbatch(self) -> float:
+        """Events of one step over stages and microbatches."""
+        return self.events / (self.steps * self.stages * self.microbatches)
+
+
+def whole_process(arguments: list[str]) -> Cost:
+    """Run a Python process several times and return the medians; its output is thrown away."""
+    costs = [_once([sys.executable, *arguments]) for _ in range(REPETITIONS)]
+    wall_s, cpu_s, peak_bytes = (median(values) for values in zip(*costs, strict=True))
+    return Cost(wall_s, cpu_s, int(peak_bytes))
+
+
+def _once(command: list[str]) -> Cost:
+    start_s = perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"exit code {process.returncode} of {' '.join(command)}")
+    unit_bytes = 1 if sys.platform == "darwin" else 1024
+    return Cost(perf_counter() - start_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit_bytes)
+
+
+def counted(name: str, overrides: tuple[str, ...] = ()) -> Counted:
+    """Count in a process of its own, so that the memory of this one stays small (a child starts with its parent's peak)."""
+    command = [sys.executable, __file__, "--inside", name, *overrides]
+    return Counted(**json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout))
+
+
+def inside(name: str, overrides: list[str]) -> dict[str, Any]:
+    """Simulate a scenario and time its engine."""
+    import trnsim
+    from trnsim.engine import Engine
+
+    engine_s, events, run = 0.0, 0, Engine.run
+
+    def timed(engine: Engine) -> None:
+        nonlocal engine_s, events
+        start_s = perf_counter()
+        run(engine)
+        engine_s += perf_counter() - start_s
+        events += engine.events
+
+    Engine.run = timed  # type: ignore[assignment,method-assign]
+    scenario = trnsim.load(name, overrides)
+    result = trnsim.simulate(scenario)
+    return {
+        "chips": result.cluster.chips,
+        "stages": len(result.stages),
+        "cohorts": result.engine.cohorts,
+        "microbatches": scenario.microbatches,
+        "steps": scenario.run.steps,
+        "events": result.engine.events,
+        "engine_s": engine_s,
+        "bare_s": bare_loop_s(events),
+    }
+
+
+def bare_loop_s(events: int) -> float:
+    """Time a SimPy process that does nothing but wait."""
+    import simpy
+    from simpy.core import EmptySchedule
+
+    environment = simpy.Environment()
+
+    def wait() -> Any:
+        for _ in range(events):
+            yield environment.timeout(1)
+
+    environment.process(wait())
+    start_s = perf_counter()
+    try:
+        while True:
+            environment.step()
+    except EmptySchedule:
+        return perf_counter() - start_s
+
+
+def broken_facts(rows: dict[str, Counted]) -> list[str]:
+    """Return the counted facts that do not hold."""
+    broken = [
+        f"{name}: {row.events:,} events, more than {row.bound:,}"
+        for name, row in rows.items()
+        if row.events > row.bound
+    ]
+    sizes = [
+        counted("trn3-million", (f"cluster.servers={size}", f"training.global_batch={size * MICROBATCHES}"))
+        for size in SIZES
+    ]
+    if len({(row.cohorts, row.events) for row in sizes}) > 1:
+        found = ", ".join(f"{row.cohorts:,} and {row.events:,} at {row.chips:,} chips" for row in sizes)
+        broken.append(f"cohorts and events of trn3-million grow with its servers: {found}")
+    return broken
+
+
+def main(names: list[str]) -> None:
+    """Print one table, and exit with 1 if a counted fact is broken."""
+    bare, helped = whole_process(["-c", IMPORTS]), whole_process(["-m", "trnsim", "--help"])
+    print(f"bare imports: {bare.wall_s:.2f} s, {bare.mebibytes} MiB; trnsim --help: {helped.wall_s:.2f} s", end="\n\n")
+    print_row("", "", "", "", "events per", "whole", "", "x cpu of", "engine x")
+    print_row("scenario", "chips", "cohorts", "events", "stage and mb", "process", "memory", "imports", "bare loop")
+    rows: dict[str, Counted] = {}
+    for name in names:
+        row, cost = counted(name), whole_process(["-m", "trnsim", "run", name])
+        rows[name] = row
+        print_row(
+            name,
+            f"{row.chips:,}",
+            f"{row.cohorts:,}",
+            f"{row.events:,}",
+            f"{row.per_stage_and_microbatch:.1f}",
+            f"{cost.wall_s:.2f} s",
+            f"{cost.mebibytes} MiB",
+            f"{cost.cpu_s / bare.cpu_s:.1f}",
+            f"{row.engine_s / row.bare_s:.1f}",
+        )
+    broken = broken_facts(rows)
+    print("\n" + ("\n".join(f"broken: {fact}" for fact in broken) or "every counted fact holds"))
+    sys.exit(1 if broken else 0)
+
+
+def print_row(name: str, *cells: str) -> None:
+    print(f"{name:<20}" + "".join(f"{cell:>13}" for cell in cells))
+
+
+def shipped() -> list[str]:
+    """Return the names of the scenarios that ship with trnsim."""
+    command = [sys.executable, "-m", "trnsim", "list", "scenarios", "--json"]
+    listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return [entry["name"] for entry in listed["scenarios"]]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--inside"]:
+        print(json.dumps(inside(sys.argv[2], sys.argv[3:])))
+    else:
+        main(sys.argv[1:] or shipped())

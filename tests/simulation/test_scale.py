@@ -1,0 +1,64 @@
+"""What a simulation costs is counted in cohorts and events, and does not grow with the number of chips."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import trnsim
+
+MICROBATCHES = 64
+
+
+@pytest.fixture(scope="module")
+def results() -> list[trnsim.Result]:
+    """Simulate the million-chip scenario on 10, 100 and 6,945 UltraServers with as many microbatches for each replica."""
+    return [
+        trnsim.simulate(
+            trnsim.load("trn3-million", [f"cluster.servers={n}", f"training.global_batch={n * MICROBATCHES}"])
+        )
+        for n in (10, 100, 6945)
+    ]
+
+
+def test_events_and_cohorts_are_those_of_ten_servers_at_a_million_chips(results: list[trnsim.Result]) -> None:
+    # Replicas that sit alike behave alike, and more servers bring no replica that sits otherwise.
+    assert [result.cluster.chips for result in results] == [1_440, 14_400, 1_000_080]
+    assert len({result.engine.events for result in results}) == 1
+    assert len({result.engine.cohorts for result in results}) == 1
+
+
+def test_events_follow_microbatches_and_cohorts(results: list[trnsim.Result]) -> None:
+    # A microbatch costs a cohort at most 6 events: forward and backward, a message after each, and a meeting in each
+    # where tensor ranks differ. Two cohorts a stage at most: a tensor group of 16 chips lies across both racks once.
+    for result in results:
+        assert result.engine.cohorts <= 2 * len(result.stages)
+        assert 2 * MICROBATCHES < result.engine.events / result.engine.cohorts < 6 * MICROBATCHES
+
+
+def test_twice_the_microbatches_are_at_most_6_more_events_each() -> None:
+    # events(2 M) - events(M) <= 6 x cohorts x M, whatever the parts of a step that happen once.
+    once, twice = (
+        trnsim.simulate(trnsim.load("trn3-ultraserver", ["run.steps=1", f"training.global_batch={2 * count}"])).engine
+        for count in (36, 72)
+    )
+    assert once.cohorts == twice.cohorts == 9
+    assert 2 * 9 * 36 <= twice.events - once.events <= 6 * 9 * 36
+
+
+def test_run_of_a_million_chips_needs_no_table_package() -> None:
+    code = (
+        "import sys, atexit\n"
+        "heavy = {'pandas', 'pyarrow', 'matplotlib', 'numpy', 'joblib', 'IPython'}\n"
+        "atexit.register(lambda: print(heavy & set(sys.modules), file=sys.stderr))\n"
+        "from trnsim.cli import main; main(['run', 'trn3-million', '--json', '-'])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stderr.splitlines()[-1] == "set()"
+
+
+def test_the_package_runs_as_a_module() -> None:
+    code = [sys.executable, "-m", "trnsim", "list", "chips"]
+    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout.startswith("trainium1 ")
