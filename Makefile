@@ -11,7 +11,7 @@ run: $(INSTALLED)  ## set up, then run the main scenario
 	$(BIN)/trnsim run $(SCENARIO)
 
 test: $(INSTALLED)  ## set up, then all tests: laws, doctests, docs, scenarios, notebooks
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -n auto
 
 check: lint types imports test  ## everything that a change must pass
 

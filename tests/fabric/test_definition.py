@@ -53,7 +53,7 @@ def groups(draw: st.DrawFn, per_server: int, servers: int) -> Group:
         late = draw(st.integers(0, members - 1)) if kind == "late" and left > 1 else 0
         first = start + draw(st.integers(0, stride - 1)) + late * stride
         return Group(first, stride, members * (left - (1 if late else 0)))
-    stride = draw(st.integers(1, per_server))
+    stride = draw(st.integers(1, 2 * per_server))
     longest = (per_server * left - 1) // stride + 1
     return Group(start, stride, draw(st.integers(1, longest)))
 
@@ -94,6 +94,10 @@ def test_prices_equal_the_definition(placed: tuple[ClosedFormFabric, Group], ope
         pytest.param("trn2-ultraserver", 1, 1, Group(32, 1, 16), id="a plane of a 3-D torus"),
         pytest.param("trn2-ultraserver", 1, 1, Group(8, 1, 16), id="two halves of planes"),
         pytest.param("trn1.32xlarge", 4, 2, Group(0, 3, 42), id="all strides out of step"),
+        pytest.param("trn1.32xlarge", 9, 1, Group(0, 24, 6), id="longer than a server, in step after three"),
+        pytest.param("trn1.32xlarge", 18, 1, Group(5, 18, 16), id="longer than a server, in step after nine"),
+        pytest.param("trn1.32xlarge", 18, 1, Group(7, 18, 13), id="longer than a server, never in step"),
+        pytest.param("trn1.32xlarge", 12, 1, Group(2, 12, 16), id="shorter than a server, in step after three"),
         pytest.param("trn1.32xlarge", 4, 1, Group(12, 2, 24), id="as many members as fill three servers, begun late"),
     ],
 )

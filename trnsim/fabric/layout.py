@@ -104,12 +104,10 @@ def lay_out(group: Group, placement: Placement) -> Layout:
     (4, 3, 4)
     """
     per_server = placement.ranks_per_server
-    whole_servers, rest = divmod(group.stride, per_server)
+    period = per_server // math.gcd(group.stride, per_server)  # members until one sits in a server as the first does
     count, step = group.size, 0
-    if not rest:
-        count, step = 1, whole_servers
-    elif _fills_servers(group, per_server):
-        count, step = per_server // group.stride, 1
+    if group.size % period == 0 and group.first % per_server < group.stride:  # no repetition shares a server
+        count, step = period, group.stride * period // per_server
     slots = [placement.slot(group.first + member * group.stride) for member in range(count)]
     first = slots[0].server
     unit = tuple(Slot(slot.server - first, slot.chip, slot.core) for slot in slots)
@@ -140,9 +138,3 @@ def tours(layout: Layout, server: Server) -> tuple[tuple[int, ...], ...]:
     if not (square and covered):
         return ()
     return tuple(tuple(member for node in cycle for member in on_chip[first + node]) for cycle in disjoint_cycles(side))
-
-
-def _fills_servers(group: Group, per_server: int) -> bool:
-    """Whether the group has the same members in every server it touches, and in no server fewer."""
-    members, rest = divmod(per_server, group.stride)
-    return not rest and group.first % per_server < group.stride and group.size % members == 0
