@@ -41,7 +41,7 @@ def table_rows(text: str) -> list[Row]:
     """Read the measured columns of the table."""
     lines = [line for line in text.splitlines() if line.startswith(("| gpt3", "| llama"))]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [Row(c[0], *(int(number) for number in c[1:6]), float(c[6])) for c in cells]
+    return [Row(c[0], int(c[1]), int(c[2]), int(c[3]), int(c[4]), int(c[5]), float(c[6])) for c in cells]
 
 
 def check(row: Row) -> Checked:

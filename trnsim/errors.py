@@ -131,4 +131,4 @@ def _report_of_file(file: str, problems: list[Problem]) -> str:
     columns = [[p.place for p in ordered], [p.subject for p in ordered], [p.message for p in ordered]]
     padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns if any(column)]
     rows = ("  " + "  ".join(cells).rstrip() for cells in zip(*padded, strict=True))
-    return "\n".join([f"{file}: {len(ordered)} problem{'' if len(ordered) == 1 else 's'}", *rows])
+    return "\n".join([f"{file or '(no name)'}: {len(ordered)} problem{'' if len(ordered) == 1 else 's'}", *rows])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -43,6 +44,7 @@ def results_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(scenario, "load", load, raising=False)
     monkeypatch.setattr(simulation, "simulate", simulate, raising=False)
+    monkeypatch.setattr("trnsim.simulation.check.check", lambda _: None)
 
 
 def trnsim(*arguments: str) -> int:
@@ -98,6 +100,29 @@ def test_run_says_what_the_system_refuses(
     monkeypatch.setattr(simulation, "simulate", simulate, raising=False)
     assert trnsim("run", "base", "--json", str(folder / "a.json")) == 2
     assert f"cannot write {folder / 'a.json'}: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--json", "a.json", "--trace", "./a.json"], "--trace and --json are the same file, a.json"),
+        (["--profile", "base"], "--profile and the scenario are the same file, base"),
+    ],
+)
+def test_no_output_takes_the_place_of_another_or_of_the_scenario(
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Exit 2 before anything runs, and the scenario is left alone; /dev/null takes everything.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").write_text("schema: 1")
+    assert trnsim("run", "base", *arguments) == 2
+    assert sentence in capsys.readouterr().err
+    assert (tmp_path / "base").read_text() == "schema: 1"
+    assert trnsim("run", "base", "--json", os.devnull, "--trace", os.devnull) == 0
 
 
 def test_compare_prints_ratios_to_the_first(capsys: pytest.CaptureFixture[str]) -> None:

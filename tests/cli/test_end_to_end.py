@@ -81,6 +81,7 @@ def test_check_says_what_it_derived(scenario_file: str, capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     assert out.startswith(f"{scenario_file}: no problems\n")
     assert "  dp: 2 = " in out
+    assert " of 91.2 GiB a rank (stage " in out
 
 
 def test_missing_file_and_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,6 +89,25 @@ def test_missing_file_and_unknown_name(capsys: pytest.CaptureFixture[str]) -> No
     assert "no such file" in capsys.readouterr().err
     assert trnsim("run", "trn3-milion") == 2
     assert "did you mean trn3-million" in capsys.readouterr().err
+
+
+def test_compare_reports_the_problems_of_all_its_scenarios(
+    scenario_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Two cluster too small (ranks, memory: 3) and one broken rule (2): one report, and exit 2 wins. Twice the same is once.
+    texts = {
+        "ranks.yaml": SCENARIO.replace("dp: auto", "dp: 4"),
+        "memory.yaml": SCENARIO.replace("layers: 4, hidden_size: 1024", "layers: 400, hidden_size: 16384"),
+        "rule.yaml": SCENARIO.replace("tp: 4", "tp: 4, cp: 2"),
+    }
+    files = {name: Path(scenario_file).with_name(name) for name in texts}
+    for name, text in texts.items():
+        files[name].write_text(text)
+    assert trnsim("compare", scenario_file, *map(str, files.values()), str(files["rule.yaml"])) == 2
+    err = capsys.readouterr().err
+    assert [line.partition(": ")[2] for line in err.splitlines() if not line.startswith(" ")] == ["1 problem"] * 3
+    assert trnsim("compare", scenario_file, str(files["ranks.yaml"]), str(files["memory.yaml"])) == 3
+    assert capsys.readouterr().out == ""
 
 
 def test_compare_with_itself(scenario_file: str, capsys: pytest.CaptureFixture[str]) -> None:

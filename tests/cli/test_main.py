@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import pytest
 from fakes import fake_result
@@ -14,6 +16,9 @@ from trnsim import scenario, simulation
 from trnsim.cli import main
 from trnsim.cli.app import _COMMANDS
 from trnsim.errors import InputError, Problem, SimulationStalledError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAVY = {"numpy", "pydantic", "networkx", "pandas", "ruamel", "simpy", "matplotlib"}
 
@@ -45,6 +50,7 @@ def test_help_loads_no_heavy_package_and_no_command() -> None:
         "trnsim",
         "trnsim.cli",
         "trnsim.cli.app",
+        "trnsim.cli.output",
         "trnsim.errors",
     }
 
@@ -91,6 +97,16 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "a", "--json", "tests"], "tests is a directory, not a file"),
         (["run", "a", "--out", "README.md"], "README.md is a file, not a directory"),
         (["run", "a", "--out", "nowhere/deeper"], "the directory nowhere does not exist"),
+        (["run", "a", "--json", ""], "a path is due, and this is empty"),
+        (["run", "a", "--out", ""], "a path is due, and this is empty"),
+        (["run", "a", "--out", "-"], "standard output is no directory"),
+        (["run", "a", "--json", "x" * 5000], "no path: File name too long"),
+        (["run", "x" * 5000], "unknown scenario"),
+        (["run", "~nobody-of-that-name/a.yaml"], "no such file"),
+        (["describe", "x" * 5000], "nothing in the catalog has this name"),
+        (["describe", ""], "(no name): 1 problem"),
+        (["compare", "a", "b", "--min-speedup", "nan"], "nan is no ratio"),
+        (["compare", "a", "b", "--min-speedup", "inf"], "inf is no ratio"),
         (["compare", "a"], "a comparison needs two scenarios or more"),
         (["compare", "a", "b", "--json", "-", "--markdown", "-"], "only one of --json and --markdown"),
         (["compare", "a", "b", "--min-speedup", "0"], "0.0 is not in the range x>0.0"),
@@ -174,6 +190,41 @@ def test_reader_that_goes_away_is_no_error(monkeypatch: pytest.MonkeyPatch) -> N
     assert process.wait() == 0
     assert process.stderr.read() == ""
     process.stderr.close()
+
+
+def output_of(redirection: str, arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a shell with its output redirected."""
+    command = f"{shlex.quote(sys.executable)} -m trnsim {arguments} {redirection}"
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "redirection", "code", "sentence"),
+    [
+        ("list chips", ">&-", 0, ""),
+        ("list chips", ">/dev/full", 2, "cannot write standard output: No space left on device"),
+        ("describe nothing", "2>&-", 2, ""),
+        ("describe nothing", "2>/dev/full", 2, ""),
+        ("--help", "| true; exit ${PIPESTATUS[0]}", 0, ""),
+        ("describe nothing", "2>&1 | true; exit ${PIPESTATUS[0]}", 2, ""),
+    ],
+)
+def test_streams_that_are_closed_full_or_left(arguments: str, redirection: str, code: int, sentence: str) -> None:
+    # The exit code is that of the work; only a full standard output is a problem, and none is a bug.
+    run = output_of(redirection, arguments)
+    assert run.returncode == code
+    assert sentence in run.stderr
+    assert "Traceback" not in run.stderr
+    assert "bug" not in run.stderr
+
+
+def test_a_letter_that_the_terminal_does_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It is escaped.
+    file = tmp_path / "model.yaml"
+    file.write_text('name: "\\U0001F680"\nlayers: 1\nhidden_size: 8\nattention_heads: 1\nffn_size: 8\nvocabulary: 8\n')
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    run = output_of("", f"describe {shlex.quote(str(file))}")
+    assert (run.returncode, run.stdout.splitlines()[0]) == (0, "model \\U0001f680")
 
 
 def test_simulation_is_not_started_when_the_output_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:

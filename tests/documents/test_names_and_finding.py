@@ -1,8 +1,9 @@
+import os
 from pathlib import Path
 
 import pytest
 
-from trnsim.documents import canonical, data_folder, finding, locate, names, nearest, refuse_unknown
+from trnsim.documents import canonical, data_folder, existing, finding, locate, names, nearest, refuse_unknown
 from trnsim.errors import InputError
 
 
@@ -78,3 +79,32 @@ def test_what_is_nowhere_gets_near_matches(tmp_path: Path, word: str, message: s
     with pytest.raises(InputError) as error:
         locate("scenarios", word, folder=tmp_path)
     assert error.value.problems[0].message == message
+
+
+@pytest.mark.parametrize("words", ["", ".", "~nobody-of-that-name/x", "x" * 5000, "a\0b", "../things/a", "a.yaml"])
+def test_any_words_are_found_or_refused(tmp_path: Path, words: str) -> None:
+    # what is no path and no name is a problem, never an error of the system; a name does not climb out of its folder
+    (tmp_path / "things").mkdir()
+    (tmp_path / "others").mkdir()
+    (tmp_path / "things" / "a.yaml").touch()
+    assert existing(words, tmp_path) is None
+    with pytest.raises(InputError) as error:
+        locate("things", words, tmp_path, tmp_path / "others")
+    assert 'unknown thing "' in str(error.value)
+    assert max(map(len, str(error.value).splitlines()[1:])) < 120
+
+
+def test_a_directory_is_said_to_be_one(tmp_path: Path) -> None:
+    # but a name wins over a directory that is called so
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b.yaml").touch()
+    with pytest.raises(InputError, match='a directory, not a file; unknown thing "a"'):
+        locate("things", "a", tmp_path, tmp_path)
+    (tmp_path / "b").mkdir()
+    assert locate("things", "b", tmp_path, tmp_path) == tmp_path / "b.yaml"
+
+
+def test_a_pipe_is_a_file(tmp_path: Path) -> None:
+    # trnsim run <(make-a-scenario)
+    os.mkfifo(tmp_path / "pipe")
+    assert existing("pipe", tmp_path) == tmp_path / "pipe"

@@ -1,3 +1,5 @@
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,10 @@ def written(folder: Path, text: str, name: str = "a.yaml") -> Path:
         (".inf", float("inf")),
         ("1.28 TB/s", "1.28 TB/s"),
         ("!!str 8", "8"),
+        ("!!int '8'", 8),
+        ("! 8", "8"),
+        ("9" * 40, 1e40),
+        ("9" * 5000, float("inf")),
     ],
 )
 def test_scalars_follow_the_core_schema_of_yaml_1_2(text: str, value: object) -> None:
@@ -48,22 +54,19 @@ def test_scalars_follow_the_core_schema_of_yaml_1_2(text: str, value: object) ->
     assert (data, type(data)) == (value, type(value))
 
 
+KEYS = st.text('abc_.["', min_size=1, max_size=4)
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(10**12), 10**12)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text('ab"\\ 1:-é', max_size=6),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc_", min_size=1, max_size=4), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=8,
 )
 
 
-@given(
-    st.dictionaries(st.text("abc_", min_size=1, max_size=4), PLAIN, min_size=1, max_size=3), st.sampled_from([None, 1])
-)
+@given(st.dictionaries(KEYS, PLAIN, min_size=1, max_size=3), st.sampled_from([None, 1]))
 def test_json_means_the_same_read_as_yaml(data: dict[str, object], indent: int | None) -> None:
     # JSON is a subset of YAML 1.2: both readers give the values that were written, and the same lines
     import json
@@ -71,6 +74,26 @@ def test_json_means_the_same_read_as_yaml(data: dict[str, object], indent: int |
     text = json.dumps(data, indent=indent)
     assert parse_json(text).data == parse_yaml(text).data == data
     assert parse_json(text).lines == parse_yaml(text).lines
+
+
+@given(st.dictionaries(KEYS, PLAIN, min_size=1, max_size=3))
+def test_a_key_path_leads_to_its_value(data: dict[str, object]) -> None:
+    # the paths that the readers write are those that a document understands, whatever stands in a key
+    import json
+
+    parsed = parse_json(json.dumps(data))
+    document = Document("a.json", None, parsed.data, parsed.lines)
+    values = [document.value_of(path) for path in parsed.lines]
+    assert [value for value in values if not isinstance(value, dict | list)] == list(leaves(data))
+
+
+def leaves(value: object) -> Iterator[object]:
+    """Yield what stands in tables and lists, in the order of the file."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from leaves(inner)
+    else:
+        yield value
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a.yml", "a.json"])
@@ -96,6 +119,13 @@ def test_a_missing_key_has_the_line_of_the_table_around_it(tmp_path: Path) -> No
     [
         ("a.yaml", "", None, "empty"),
         ("a.yaml", "# nothing\n", None, "nothing but comments"),
+        ("a.json", "null", None, "no keys"),
+        ("a.yaml", "a: 1\nb: " + 3000 * "[" + 3000 * "]", 2, "more than 64 tables and lists"),
+        ("a.yaml", "a: 1\nb: " + 64 * "{c: " + "1" + 64 * "}", 2, "more than 64 tables and lists"),
+        ("a.json", '{"a": 1,\n"b": ' + 64 * "[" + 64 * "]" + "}", 2, "more than 64 tables and lists"),
+        ("a.json", 30000 * "[" + 30000 * "]", None, "more than 64 tables and lists"),
+        ("a.yaml", "a: 1\nb: !!python/object:os.system {c: 1}\n", 2, "tag !!python/object:os.system is not"),
+        ("a.yaml", "a: !ref b\n", 1, "tag !ref is not understood"),
         ("a.yaml", "a: 1\nb:\n\tc: 1\n", 3, "tab"),
         ("a.yaml", "a: [1\n", 2, "not YAML"),
         ("a.yaml", "a: b: c\n", 1, "not YAML"),
@@ -175,6 +205,29 @@ def test_a_problem_of_an_overridden_key_says_so_instead_of_a_line() -> None:
     assert (outside.place, outside.subject) == ("line 3", "run.steps")
 
 
+def test_what_an_override_makes_on_its_way_is_marked_too() -> None:
+    # a table that only an override brings has no line; one that stands in the file keeps its line
+    document = Document("a.yaml", None, {"layout": {"tp": 4}}, {"layout": 1, "layout.tp": 2})
+    changed = with_overrides(document, ["Run.steps=8", "layout.pp=2", "layout.order[0]=tp"])
+    assert [changed.problem(key, "bad").place for key in ("Run", "layout", "layout.pp", "layout.tp")] == [
+        "--set",
+        "line 1",
+        "--set",
+        "line 2",
+    ]
+    assert changed.problem('layout."order[0]"', "bad").place == "--set"
+
+
+def test_a_short_file_that_means_an_endless_list_is_shown_in_short(tmp_path: Path) -> None:
+    # nine levels of nine aliases are 9^9 items
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for name, inner in itertools.pairwise("abcdefghi"):
+        lines.append(f"{name.upper()}: &{inner} [{', '.join([f'*{name}'] * 9)}]")
+    shown = read_document(written(tmp_path, "\n".join(lines))).problem("H", "bad").value
+    assert shown is not None
+    assert len(shown) == 60
+
+
 def test_every_bad_override_is_reported() -> None:
     # no equals sign, an empty step, no YAML, a way through a number: four problems
     document = Document("a.yaml", None, {"name": "x"})
@@ -186,7 +239,18 @@ def test_every_bad_override_is_reported() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(True, "true"), ([19, "a"], "[19, a]"), ("x" * 70, "x" * 57 + "..."), ({"a": 1}, None), (None, None), (0, "0")],
+    [
+        (True, "true"),
+        ([19, "a"], "[19, a]"),
+        ("x" * 70, "x" * 57 + "..."),
+        ({"a": 1}, None),
+        (None, "null"),
+        (0, "0"),
+        ("", '""'),
+        ("a\nb", '"a\\nb"'),
+        (1e9, "1000000000"),
+        (0.68, "0.68"),
+    ],
 )
 def test_values_are_shown_as_they_are_written(value: object, shown: str | None) -> None:
     # YAML spelling, cut at 60 characters; a table is not a value

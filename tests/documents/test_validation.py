@@ -1,4 +1,4 @@
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field
@@ -38,8 +38,20 @@ class Chip(Table):
     share: Fraction = 0.5
 
 
+class Ring(Table):
+    kind: Literal["ring"]
+    size: Count
+
+
+class Star(Table):
+    kind: Literal["star"]
+    centre: str = Field(pattern="^[a-z]+$")
+
+
 class File(Table):
     name: str
+    shape: Annotated[Ring | Star, Field(discriminator="kind")] | None = None
+    sizes: list[Count] = Field(default=[1], min_length=1)
     layout: Layout = Layout()
     chips: dict[str, Chip] = Field(default_factory=dict)
 
@@ -131,6 +143,34 @@ def test_a_missing_key_says_what_it_is() -> None:
 def test_a_value_in_place_of_a_table() -> None:
     # a table of keys is due
     assert problems({"layout": 8}) == {"layout": "a table of keys is due"}
+
+
+@pytest.mark.parametrize(
+    ("data", "key", "message"),
+    [
+        ({"shape": {"kind": "mesh"}}, "shape", "'kind' is one of 'ring', 'star'"),
+        ({"shape": {}}, "shape", "missing key 'kind'"),
+        ({"shape": {"kind": "star", "centre": "a", "size": 4}}, "shape.size", "a shape of this kind has no such key"),
+        ({"shape": {"kind": "star", "centre": "A"}}, "shape.centre", "text of the form ^[a-z]+$ is due"),
+        ({"sizes": []}, "sizes", "an empty list; at least 1 is due in it"),
+        ({"sizes": [1e13]}, "sizes[0]", "a number of at most 1,000,000,000,000 is due"),
+        ({"layout.tp": 8}, '"layout.tp"', "unknown key; did you mean layout? the keys here are"),
+        ({"": 8}, '""', "unknown key; the keys here are"),
+    ],
+)
+def test_messages_about_kinds_lists_and_odd_keys(data: dict[str, object], key: str, message: str) -> None:
+    # none in the words of a library, each at a path that says which key is meant
+    ((found, text),) = problems(data).items()
+    assert found == key
+    assert text.startswith(message)
+
+
+def test_a_value_is_shown_as_it_was_written() -> None:
+    # not as it was converted on the way: 1e13 is not 10000000000000
+    (problem,) = problems_of(Document("a.yaml", None, {"name": "x", "layout": {"tp": 1e30, "flag": True}}), File)
+    assert (problem.subject, problem.message) == ("layout.tp = 1e+30", "a number of at most 1,000,000,000,000 is due")
+    (problem,) = problems_of(Document("a.yaml", None, {"name": None}), File)
+    assert problem.subject == "name = null"
 
 
 def test_schema_lists_the_choices_and_examples() -> None:

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 import trnsim.hardware
 from trnsim.documents import Document, Table, problems_of
 from trnsim.errors import InputError, Problem
-from trnsim.hardware import SourcedFile, SourcedValue, every_value, load_chip, load_family, load_server, read_entry
+from trnsim.hardware import (
+    SourcedFile,
+    SourcedValue,
+    every_value,
+    family_for,
+    load_chip,
+    load_family,
+    load_server,
+    read_entry,
+)
 
 CATALOG = Path(trnsim.hardware.__file__).parent / "catalog"
 
@@ -70,9 +79,32 @@ def test_an_unknown_name_gets_its_neighbours(load: Any, name: str, message: str)
 
 
 def test_an_unknown_variant_gets_the_list() -> None:
-    problem = refusal(load_server, "trn3-gen2-ultraserver@pesimistic")["variants"]
+    # a problem without a key or a line: that of the place where the variant was asked for
+    problem = refusal(load_server, "trn3-gen2-ultraserver@pesimistic")[""]
     assert 'unknown variant "pesimistic"; did you mean pessimistic?' in problem.message
-    assert "known: none" in refusal(load_server, "trn2.48xlarge@fast")["variants"].message
+    assert (problem.line, problem.file) == (None, "trn3-gen2-ultraserver@pesimistic")
+    assert "known: none" in refusal(load_server, "trn2.48xlarge@fast")[""].message
+    assert 'unknown variant ""' in refusal(load_server, "trn3-gen2-ultraserver@")[""].message
+
+
+def test_an_unknown_variant_of_a_chip_is_a_problem_of_the_key_that_names_it(tmp_path: Path) -> None:
+    path = copy(tmp_path, "servers/trn2.48xlarge", ("chip: trainium2", "chip: trainium2@fast"))
+    problem = refusal(load_server, str(path))["chip"]
+    assert (problem.line, problem.message) == (2, 'unknown variant "fast"; known: nki-guide')
+
+
+def test_the_family_of_a_chip_is_relative_to_the_chips_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "chips").mkdir()
+    copy(tmp_path, "families/neuron-trn2", ("value: 0.344", "value: 0.3"), name="chips/mine.yaml")
+    name = "software_family: neuron-trn2"
+    chip = copy(tmp_path, "chips/trainium2", (name, "software_family: mine.yaml@no-recompute"), name="chips/a.yaml")
+    monkeypatch.chdir(tmp_path)
+    family = family_for(load_chip("chips/a.yaml"))
+    assert (family.name, family.recompute_fitted) == ("mine@no-recompute", "none")
+    chip.write_text(chip.read_text().replace("mine.yaml@no-recompute", "neuron-trn9"))
+    problem = refusal(load_chip, str(chip))["software_family"]
+    assert (problem.line, problem.value) == (2, "neuron-trn9")
+    assert 'unknown family "neuron-trn9"' in problem.message
 
 
 def test_an_unknown_chip_is_a_problem_of_the_key_that_names_it(tmp_path: Path) -> None:
@@ -150,9 +182,32 @@ def test_a_problem_in_a_variant_stands_on_the_variants_line(tmp_path: Path) -> N
             "scale_up.rack_size",
             "144",
         ),
-        ("servers/trn2.3xlarge", "chips: {value: 1,", "chips: {value: 2,", "scale_up", "2 chips need a network"),
+        (
+            "servers/trn2.3xlarge",
+            "chips: {value: 1,",
+            "chips: {value: 2,",
+            "scale_up",
+            "chips 0 and 1 of 2 have no path",
+        ),
         ("servers/trn2.3xlarge", "kind: none", "kind: mesh", "scale_up", "torus"),
+        ("servers/trn2.3xlarge", "kind: none", "sort: none", "scale_up", "missing key 'kind'"),
+        (
+            "servers/trn2.48xlarge",
+            "kind: torus",
+            "kind: none",
+            "scale_up.dims",
+            "a scale_up of this kind has no such key",
+        ),
+        ("servers/trn2.48xlarge", "value: [4, 4]", "value: []", "scale_up.dims.value", "an empty list"),
+        ("servers/trn2.48xlarge", "value: [1, 4, 8, 16]", "value: []", "instance_use.allowed.value", "an empty list"),
+        ("servers/trn2.48xlarge", "chips: {value: 16", "chips: {value: 1e6", "chips.value", "at most 1,024"),
+        ("servers/trn2.48xlarge", "{value: 15 us", "{value: 2 s", "efa.latency.value", "at most 1"),
+        ("chips/trainium2", "value: 96 GiB", "value: 0 B", "memory.value", "above 0"),
+        ("chips/trainium2", "value: [1, 2]", "value: []", "lnc.allowed.value", "an empty list"),
+        ("families/neuron-trn2", "value: 0.80", "value: 1e-9", "memory_efficiency.value", "at least 0.001"),
+        ("families/neuron-trn2", "chips: [trainium2]", "chips: []", "chips", "an empty list"),
         ("servers/trn2.3xlarge", "value: 0.68", "value: 1.5", "efa.achieved_fraction.value", "at most 1"),
+        ("families/neuron-trn2", "high: 0.754", "high: 1.2", "gemm_efficiency.high", "at most 1"),
         ("families/neuron-trn2", "low: 0.258", "low: 0.4", "gemm_efficiency", "0.4 <= 0.344"),
     ],
 )

@@ -75,6 +75,35 @@ def test_no_rule_is_tried_on_a_faulty_key(problems: Problems, key: str, rule: st
     assert not any(rule in problem.message for problem in found)
 
 
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("  color: red", "layout.color"),
+        ("  tpp: 8", "layout.tpp"),
+        ("  tensor: 8", "layout.tensor"),
+        ('  "t.p": 8', 'layout."t.p"'),
+        ("layout.tp: 8", '"layout.tp"'),
+        ("perturbations: {}", "perturbations"),
+    ],
+)
+def test_an_unknown_key_hides_no_rule_about_the_others(problems: Problems, line: str, key: str) -> None:
+    # what it may mean is in doubt only where the user did not write that key as well: the heads are still counted
+    found = problems(changes={"  tp: 8": "  tp: 24", "  dp: auto": f"  dp: auto\n{line}"})
+    assert [problem.line for problem in found if problem.key == key] == [16]
+    assert any(problem.message.startswith("128 attention heads cannot be split 24 ways") for problem in found)
+    assert "training.sequence_length" in {problem.key for problem in found}
+
+
+def test_an_unknown_variant_is_a_problem_of_the_key_that_asks_for_it(problems: Problems) -> None:
+    # with the variants that there are, at the line of the scenario and not of the catalog
+    server = "trn3-gen2-ultraserver"
+    (problem,) = problems(changes={f"  server: {server}": f"  server: {server}@nope"})
+    assert (problem.key, problem.line, problem.value) == ("cluster.server", 4, f"{server}@nope")
+    assert problem.message == 'unknown variant "nope"; known: pessimistic'
+    (problem,) = problems("cluster.software=neuron-trn1@nope")
+    assert (problem.key, problem.message) == ("cluster.software", 'unknown variant "nope"; known: selective')
+
+
 def test_missing_tables_and_keys(tmp_path: Path) -> None:
     # each missing key is one problem that says what the key is; rules about the rest are still tried
     path = tmp_path / "a.yaml"
@@ -182,6 +211,20 @@ def test_words_from_elsewhere_point_to_the_key(problems: Problems, word: str, ke
         ("layout.zero=true", "0 or 1 is due"),
         ("layout.sequence_parallel=no", "true or false is due"),
         ("layout.stages=14", "a list of layers per stage is due"),
+        ("layout.stages=[]", "a list of layers per stage is due"),
+        ("layout.dp=1e13", 'a number of at most 1,000,000,000,000, or "auto", is due'),
+        ("layout.order[0]=tp", "did you mean layout.order?"),
+        ("model=", "a model of the catalog, the path of a file, or a table of its keys is due"),
+        ("model=[llama3-8b]", "a model of the catalog, the path of a file, or a table of its keys is due"),
+        ("schema=true", "choose from 1"),
+        ("cluster.server=trn3-gen2-ultraserver@", 'unknown variant ""; known: pessimistic'),
+        ("cluster.server=../servers/trn2.48xlarge", "no such file"),
+        ("cluster.server=~nobody-of-that-name/x", "no such file"),
+        ("cluster.server=.", "a directory, not a file"),
+        ("collectives.algorithm={all-reduce: {server: }}", "the name of an algorithm of all-reduce is due"),
+        ("collectives.algorithm={all-reduce: ring, AllReduce: direct}", "collective all-reduce stands there twice"),
+        ("collectives.algorithm={all-reduce: {server: ring, Server: ring}}", "tier server stands there twice"),
+        ("training.sequence_length=" + 5000 * "9", "a whole number is due"),
         ("layout.stages=[14, 0]", "a number of at least 1 is due"),
         ("run.steps=0", "a number of at least 1 is due"),
         ("run.seed=-1", "a number of at least 0 is due"),
@@ -225,14 +268,28 @@ def test_numbers_are_those_of_yaml_1_2(base: Base) -> None:
 
 
 def test_a_model_is_a_name_a_file_or_inline(base: Base, write: Write) -> None:
-    # an existing path beats a name, and is relative to the scenario; inline keys are those of the catalog
+    # an existing path beats a name; inline keys are those of the catalog
     config = write().parent / "models" / "llama3-8b"
     config.parent.mkdir()
     config.write_text(json.dumps(HF))
     assert base("model=llama3-8b").model.layers == 32
-    assert base("model=models/llama3-8b").model.layers == 36
+    assert base(f"model={config}").model.layers == 36
     assert base(f"model={INLINE}").model.parameters > 0
     assert base(f"model={json.dumps(HF)}").model.kv_heads == 8
+
+
+def test_a_path_is_relative_to_what_it_is_written_in(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # in a file to the file; on the command line to the working directory, as a shell completes it
+    for folder, layers in (("here", 18), ("there", 36)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "config.json").write_text(json.dumps({**HF, "num_hidden_layers": layers}))
+    path = write({"model: llama3.1-405b": "model: config.json"}, name="there/base.yaml")
+    monkeypatch.chdir(tmp_path / "here")
+    assert load("../there/base.yaml").model.layers == load(path).model.layers == 36
+    assert load(path, ["model=config.json"]).model.layers == 18
+    assert load("llama3-8b-trn2", ["model=config.json"]).model.layers == 18
 
 
 def test_problems_of_an_inline_model_stand_at_its_keys(problems: Problems) -> None:

@@ -1,11 +1,13 @@
 """Every rule of an input, broken on purpose: the key, its line, its value, the arithmetic and the nearest valid choice."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import trnsim.hardware
 from trnsim.documents import read_document
 from trnsim.errors import InputError, Problem
 from trnsim.scenario import Scenario, load
@@ -111,6 +113,7 @@ def test_order_names_every_axis_above_one_once(problems: Problems, base: Base) -
         "pp stands twice; each axis has one place",
         "dp is above 1 and has no place in the order; list it",
     ]
+    assert only(problems("layout.order=[tp]")).message == "pp, dp are above 1 and have no place in the order; list them"
     assert base("layout.order=[tp, pp, dp]").layout.order == ("tp", "pp", "dp")
 
 
@@ -231,8 +234,60 @@ def test_sequence_parallelism_splits_the_sequence(problems: Problems, base: Base
     # rule 9: 8190 mod 8 = 6; without sequence parallelism it may be odd
     problem = only(problems(changes={"sequence_length: 8192": "sequence_length: 8190"}))
     assert (problem.key, problem.line, problem.value) == ("training.sequence_length", 9, "8190")
-    assert problem.message.endswith("8,190 mod 8 = 6; the nearest lengths are 8,184 or 8,192")
+    assert problem.message.endswith("8,190 mod 8 = 6; the nearest lengths are 8,184 and 8,192")
     assert base("training.sequence_length=8190", "layout.sequence_parallel=false").training.sequence_length == 8190
+
+
+def test_sizes_that_no_model_has(problems: Problems) -> None:
+    # rule 22: refused at the model, and nothing is counted with them
+    problem = only(problems(f"model={(INLINE % (32, 8)).replace('126', '1e9')}"))
+    assert problem.key == "model"
+    assert problem.message == "layers of inline are 1,000,000,000, and at most 10,000 can be simulated"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "passes", "key", "choice", "chosen"),
+    [
+        (
+            ("training.global_batch=32e6",),
+            "1,000,000 microbatches x 9 stages x 2 steps = 36,000,000",
+            "training.global_batch",
+            "at most 8,888,864 sequences a step",
+            "8888864",
+        ),
+        (
+            ("run.steps=2e4",),
+            "72 microbatches x 9 stages x 20,000 steps = 25,920,000",
+            "run.steps",
+            "at most 7,716 steps",
+            "7716",
+        ),
+        (
+            ("run.folding=off", "training.global_batch=46080"),
+            "1,440 microbatches x 2,304 ranks x 2 steps = 13,271,040",
+            "run.folding",
+            "run.folding: auto simulates ranks that behave alike once, with the same result",
+            "auto",
+        ),
+    ],
+)
+def test_more_passes_than_can_be_simulated(
+    problems: Problems, base: Base, overrides: tuple[str, ...], passes: str, key: str, choice: str, chosen: str
+) -> None:
+    # rule 22: 2 x microbatches x stages (or ranks) x steps; the choice that the message names is legal
+    problem = only(problems(*overrides))
+    assert (problem.key, problem.capacity) == (key, False)
+    assert problem.message == f"2 x {passes} passes, and 10,000,000 is the most that is simulated; {choice}"
+    assert base(*overrides, f"{key}={chosen}").layout.dp == 32
+
+
+def test_a_run_that_does_not_end(problems: Problems) -> None:
+    # rule 22: 2 steps of 32 x 1e9 tokens of 6 N + 12 L a d s FLOPs on 2,304 chips of 671 TFLOP/s
+    layers, heads, width, length = 126, 128, 128, 10**9
+    least_s = (6 * 403_747_897_344 + 12 * layers * heads * width * length) * 64 * length / (2304 * 671e12)
+    problem = only(problems(f"training.sequence_length={length}", "training.global_batch=32"))
+    assert problem.key == "training.global_batch"
+    assert f"64,000,000,000 tokens in 2 steps take {least_s:,.0f} s at the peak of 2,304 chips" in problem.message
 
 
 # --- machine -------------------------------------------------------------------------------------------------------
@@ -398,6 +453,36 @@ def test_a_family_of_another_chip_is_warned_about(base: Base) -> None:
     # the constants were fitted on another chip
     (warning,) = base("cluster.software=neuron-trn1").warnings
     assert warning == "software family neuron-trn1 describes trainium1, not trainium3"
+
+
+def test_a_chip_of_ones_own_says_itself_which_family_describes_it(write: Callable[..., Path]) -> None:
+    # its name is not among the family's chips, and nobody is to be warned
+    path = write({"server: trn3-gen2-ultraserver": "server: mine.yaml"})
+    catalog = Path(trnsim.hardware.__file__).parent / "catalog"
+    (path.parent / "chip.yaml").write_text((catalog / "chips" / "trainium3.yaml").read_text())
+    server = (catalog / "servers" / "trn3-gen2-ultraserver.yaml").read_text()
+    (path.parent / "mine.yaml").write_text(server.replace("chip: trainium3", "chip: chip.yaml"))
+    scenario = load(path)
+    assert (scenario.cluster.server.chip.name, scenario.cluster.software.name) == ("chip", "neuron-trn3")
+    assert scenario.warnings == ()
+
+
+def test_a_sequence_longer_than_what_the_model_learned_is_warned_about(base: Base) -> None:
+    # one row of the table for each position
+    gpt3 = ("model=gpt3-175b", "layout.pp=8", "training.global_batch=2304")
+    (warning,) = base(*gpt3).warnings
+    assert warning == "a sequence of 8,192 tokens is longer than the 2,048 positions that GPT-3 175B learns"
+    assert base(*gpt3, "training.sequence_length=2048").warnings == ()
+
+
+def test_what_was_read_into_a_model_is_shown(base: Base) -> None:
+    # rule 26: head_dim null falls back to hidden / heads, with a note
+    config = {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "head_dim": None,
+        "num_key_value_heads": 8, "num_hidden_layers": 36, "vocab_size": 32000, "tie_word_embeddings": False,
+    }  # fmt: skip
+    assert base(f"model={json.dumps(config)}").derived["model"] == "head_dim is null: hidden size 4096 / 32 heads = 128"
+    assert "model" not in base("model=gpt-1t", "layout.pp=9").derived  # `describe` has the notes of the catalog
 
 
 def test_the_example_of_the_readme_has_no_warning(base: Base) -> None:

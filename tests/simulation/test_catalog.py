@@ -68,6 +68,16 @@ def test_existing_path_beats_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert find("trainium2").kind == "model"
 
 
+def test_path_with_a_variant(tmp_path: Path) -> None:
+    # as in a scenario: PATH@VARIANT, and a file whose name has an @ is itself
+    for name in ("thing.yaml", "thing.yaml@odd"):
+        (tmp_path / name).write_text("neuron_cores: {value: 8}")
+    assert find(f"{tmp_path}/thing.yaml@fast") == Reference("chip", f"{tmp_path}/thing.yaml@fast")
+    assert find(f"{tmp_path}/thing.yaml@odd").kind == "chip"
+    with pytest.raises(InputError, match="nothing in the catalog has this name"):
+        find(f"{tmp_path}/other.yaml@fast")
+
+
 def test_unknown_content_lists_the_marks(tmp_path: Path) -> None:
     file = tmp_path / "thing.yaml"
     file.write_text("a: 1")

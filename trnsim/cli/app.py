@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 import traceback
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
 
+from trnsim.cli.output import say
 from trnsim.errors import TrnsimError
 
 if TYPE_CHECKING:
@@ -76,7 +78,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         What follows ``trnsim``; by default what the shell gave.
     """
     gc.disable()  # a command is a short process; collecting costs a tenth of its time and frees nothing to speak of
+    _open_streams()
     sys.exit(_exit_code(arguments))
+
+
+def _open_streams() -> None:
+    """Let no output fail for want of a stream (``>&-``) or of a letter in its encoding."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, io.StringIO())
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
@@ -87,11 +100,13 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         _explain(error)
         return _INPUT
     except TrnsimError as error:
-        click.echo(error, err=True)
+        say(str(error), to_stderr=True)
         return error.exit_code
     except click.Abort:
-        click.echo("interrupted", err=True)
+        say("interrupted", to_stderr=True)
         return _INTERRUPTED
+    except SystemExit:  # click's answer to a reader of the help that has gone away
+        return 0
     except Exception as error:  # noqa: BLE001  (the outermost frame: whatever gets here is a bug of ours)
         _confess(error)
         return _BUG
@@ -101,13 +116,12 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
 def _explain(error: click.ClickException) -> None:
     """Say what is wrong with the command line, and where its help is."""
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "trnsim"
-    click.echo(f"{command}: {error.format_message()}", err=True)
-    click.echo(f"try {command} --help", err=True)
+    say(f"{command}: {error.format_message()}\ntry {command} --help", to_stderr=True)
 
 
 def _confess(error: Exception) -> None:
-    click.echo(f"a bug of trnsim, not a mistake of yours: {type(error).__name__}: {error}", err=True)
+    say(f"a bug of trnsim, not a mistake of yours: {type(error).__name__}: {error}", to_stderr=True)
     if os.environ.get("TRNSIM_TRACEBACK"):
-        click.echo("".join(traceback.format_exception(error)), err=True)
+        say("".join(traceback.format_exception(error)), to_stderr=True)
     else:
-        click.echo("set TRNSIM_TRACEBACK=1 to see where it happened, and please report it", err=True)
+        say("set TRNSIM_TRACEBACK=1 to see where it happened, and please report it", to_stderr=True)

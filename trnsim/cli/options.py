@@ -13,7 +13,7 @@ set_option = click.option(
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Override a key of the scenario, such as layout.tp=8; read as YAML 1.2. May be repeated.",
+    help="Override a key of the scenario, such as layout.tp=8; read as YAML 1.2, paths from the working directory. May be repeated.",
 )
 json_file_option = click.option(
     "--json",

@@ -11,20 +11,32 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["STDOUT", "make_directory", "output_directory", "output_file", "output_file_or_stdout", "say", "write"]
+__all__ = [
+    "STDOUT",
+    "make_directory",
+    "output_directory",
+    "output_file",
+    "output_file_or_stdout",
+    "refuse_overwriting",
+    "say",
+    "write",
+]
 
 STDOUT = Path("-")
 
 
 def say(text: str, *, to_stderr: bool = False) -> None:
-    """Print text; a reader that has gone away (``| head``) is no error."""
+    """Print text; a reader that has gone away (``| head``) is no error, and of standard error nobody can be told."""
+    stream = sys.stderr if to_stderr else sys.stdout
     try:
-        click.echo(text, nl=not text.endswith("\n"), err=to_stderr)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(text, file=stream, nl=not text.endswith("\n"))
+        stream.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # what is left in the buffer goes nowhere
+        if not to_stderr and not isinstance(error, BrokenPipeError):
+            raise click.UsageError(f"cannot write standard output: {error.strerror}") from None
 
 
 def write(target: Path, text: str) -> None:
@@ -33,7 +45,7 @@ def write(target: Path, text: str) -> None:
         say(text)
         return
     with _sentences(target):
-        target.write_text(text, encoding="utf-8", newline="\n")
+        target.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def make_directory(directory: Path) -> None:
@@ -55,9 +67,9 @@ def output_file(ctx: click.Context, param: click.Parameter, value: str | None) -
     """Check the path of a file to write, before any work is done: an option callback."""
     if value is None:
         return None
-    path = Path(value)
     if value == "-":
         raise click.BadParameter("standard output is for the summary; name a file", ctx, param)
+    path = _path(ctx, param, value)
     if path.is_dir():
         raise click.BadParameter(f"{path} is a directory, not a file", ctx, param)
     return _writable(ctx, param, path)
@@ -72,10 +84,45 @@ def output_directory(ctx: click.Context, param: click.Parameter, value: str | No
     """Check the path of a directory to write into; it may be new, its parent must exist: an option callback."""
     if value is None:
         return None
-    path = Path(value)
+    if value == "-":
+        raise click.BadParameter("standard output is no directory", ctx, param)
+    path = _path(ctx, param, value)
     if path.exists() and not path.is_dir():
         raise click.BadParameter(f"{path} is a file, not a directory", ctx, param)
     return _writable(ctx, param, path)
+
+
+def refuse_overwriting(inputs: Sequence[str], **outputs: Path | None) -> None:
+    """Refuse an output in place of an input, and two outputs in one file.
+
+    Parameters
+    ----------
+    inputs
+        Files or names that a command reads.
+    **outputs
+        What it writes, by option.
+    """
+    from trnsim.documents import existing
+
+    taken = {path.resolve(): "the scenario" for file in inputs if (path := existing(file)) is not None}
+    for option, path in outputs.items():
+        if path is None or path == STDOUT or (path.exists() and not path.is_file()):
+            continue
+        other = taken.setdefault(path.resolve(), f"--{option}")
+        if other != f"--{option}":
+            raise click.UsageError(f"--{option} and {other} are the same file, {path}")
+
+
+def _path(ctx: click.Context, param: click.Parameter, value: str) -> Path:
+    """Return the path that a user wrote, or raise: it is empty, or too long for the system."""
+    if not value:
+        raise click.BadParameter("a path is due, and this is empty", ctx, param)
+    path = Path(value)
+    try:
+        path.exists()
+    except OSError as error:
+        raise click.BadParameter(f"no path: {error.strerror}", ctx, param) from None
+    return path
 
 
 def _writable(ctx: click.Context, param: click.Parameter, path: Path) -> Path:

@@ -6,9 +6,10 @@ due, and everything that is wrong comes in one report (:func:`validate`); a name
 """
 
 from trnsim.documents.document import Document, read_document, with_overrides
-from trnsim.documents.finding import data_folder, locate, names
+from trnsim.documents.finding import data_folder, existing, locate, names
 from trnsim.documents.names import canonical, nearest, refuse_unknown
 from trnsim.documents.quantities import WHOLE, Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
+from trnsim.documents.text import split_key
 from trnsim.documents.validation import keys_of, meant_key, problems_of, validate
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Table",
     "canonical",
     "data_folder",
+    "existing",
     "keys_of",
     "locate",
     "meant_key",
@@ -32,6 +34,7 @@ __all__ = [
     "problems_of",
     "read_document",
     "refuse_unknown",
+    "split_key",
     "validate",
     "with_overrides",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final
 
 from trnsim.documents.json_text import parse_json
-from trnsim.documents.text import Faulty, Parsed
+from trnsim.documents.text import Faulty, Parsed, join_key, shorten, split_key
 from trnsim.documents.yaml12 import parse_yaml
 from trnsim.errors import InputError, Problem
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Document", "read_document", "with_overrides"]
 
 _AS_WRITTEN: Final = object()
+_ABSENT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,13 @@ class Document:
 
     def value_of(self, key_path: str) -> Any:
         """Return the value that the user wrote at a dotted key path, or ``None``."""
-        value: Any = self.data
-        for step in key_path.split("."):
-            value = value.get(step) if isinstance(value, dict) else None
-        return value
+        value = self._written(key_path)
+        return None if value is _ABSENT else value
+
+    def is_overridden(self, key_path: str) -> bool:
+        """Say whether an override set a key or a table around it, or made the key on its way."""
+        made = key_path not in self.lines and any(path.startswith(f"{key_path}.") for path in self.overridden)
+        return made or any(path in self.overridden for path in _outwards(key_path))
 
     def problem(self, key_path: str, message: str, *, value: object = _AS_WRITTEN, capacity: bool = False) -> Problem:
         """Make a problem of one key, with its line or the mark of an override, and its value as written.
@@ -65,19 +71,27 @@ class Document:
         message
             The rule with its arithmetic, and the nearest valid choice.
         value
-            The value at fault, by default the one in the document; ``None`` and tables are not shown.
+            The value at fault, by default the one in the document; ``None`` for none. Tables are not shown.
         capacity
             True when only the cluster is too small.
         """
-        overridden = any(path in self.overridden for path in _outwards(key_path))
+        overridden = self.is_overridden(key_path)
+        written = self._written(key_path) if value is _AS_WRITTEN else _ABSENT if value is None else value
         return Problem(
             key=key_path,
             message=message,
             line=None if overridden else self.line_of(key_path),
-            value=_shown(self.value_of(key_path) if value is _AS_WRITTEN else value),
+            value=_shown(written),
             capacity=capacity,
             overridden=overridden,
         )
+
+    def _written(self, key_path: str) -> Any:
+        value: Any = self.data
+        for step in split_key(key_path):
+            steps = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+            value = value[step] if step in steps else _ABSENT
+        return value
 
 
 def read_document(path: Path) -> Document:
@@ -131,7 +145,7 @@ def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
     problems = [problem for override in overrides for problem in _apply(override, data)]
     if problems:
         raise InputError(problems, file=document.name)
-    keys = {override.partition("=")[0].strip() for override in overrides}
+    keys = {reduce(join_key, _steps(override), "") for override in overrides}
     return replace(document, data=data, overridden=document.overridden | keys)
 
 
@@ -140,7 +154,7 @@ def _parse(text: str, *, is_json: bool) -> Parsed:
         raise Faulty([Problem("", "the file is empty")])
     parsed = parse_json(text) if is_json else parse_yaml(text)
     if parsed.data is None:
-        raise Faulty([Problem("", "the file holds nothing but comments")])
+        raise Faulty([Problem("", "the file holds no keys; is there nothing but comments?")])
     if not isinstance(parsed.data, dict):
         raise Faulty([Problem("", "a table of keys is due at the top of the file", 1)])
     return parsed
@@ -149,7 +163,7 @@ def _parse(text: str, *, is_json: bool) -> Parsed:
 def _apply(override: str, data: dict[str, Any]) -> Iterator[Problem]:
     """Write one override into `data`, or yield what is wrong with it."""
     key, equals, text = override.partition("=")
-    *tables, last = steps = key.strip().split(".")
+    *tables, last = steps = _steps(override)
     if not equals or not all(steps):
         yield Problem(override, "write an override as key=value, for instance layout.tp=8", overridden=True)
         return
@@ -168,6 +182,10 @@ def _apply(override: str, data: dict[str, Any]) -> Iterator[Problem]:
     table[last] = value
 
 
+def _steps(override: str) -> list[str]:
+    return override.partition("=")[0].strip().split(".")
+
+
 def _outwards(key_path: str) -> Iterator[str]:
     """Yield the path of a key, of the table around it, and so on outwards."""
     while key_path:
@@ -178,9 +196,17 @@ def _outwards(key_path: str) -> Iterator[str]:
 
 def _shown(value: object) -> str | None:
     """Write a value as in YAML, shortened; ``None`` for tables and for nothing."""
-    if value is None or isinstance(value, dict):
+    if value is _ABSENT or isinstance(value, dict):
         return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = str(value).replace("'", "") if isinstance(value, list) else str(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return shorten(_brief(value))
+    return shorten(f"{value:.15g}" if isinstance(value, float) else str(value))
+
+
+def _brief(items: list[Any]) -> str:
+    """Write the beginning of a list: aliases can make a short file mean an endless one."""
+    brief = Repr()
+    brief.maxlist = brief.maxstring = 60
+    return brief.repr(items).replace("'", "")

@@ -7,7 +7,7 @@ from pathlib import Path
 from trnsim.documents.names import refuse_unknown
 from trnsim.errors import InputError, Problem
 
-__all__ = ["data_folder", "locate", "names"]
+__all__ = ["data_folder", "existing", "locate", "names"]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -41,6 +41,20 @@ def names(kind: str, folder: Path | None = None) -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in where.glob("*") if file.suffix in _SUFFIXES))
 
 
+def existing(path: str, relative_to: Path | None = None) -> Path | None:
+    """Return the file at a path that a user wrote, or ``None``: a directory is no file, and any text may be no path.
+
+    Parameters
+    ----------
+    path
+        With ``~`` for the home directory.
+    relative_to
+        Folder to which the path is relative. By default the working directory.
+    """
+    found = _at(path, relative_to)
+    return None if found is None or found.is_dir() else found
+
+
 def locate(kind: str, name_or_path: str, relative_to: Path | None = None, folder: Path | None = None) -> Path:
     """Return the file that a name or a path stands for; an existing path beats a name.
 
@@ -60,24 +74,34 @@ def locate(kind: str, name_or_path: str, relative_to: Path | None = None, folder
     InputError
         If there is neither such a file nor such a name, with near matches.
     """
-    written = Path(name_or_path).expanduser()
-    path = written if relative_to is None else relative_to / written
-    if path.is_file():
+    if (path := existing(name_or_path, relative_to)) is not None:
         return path
     where = data_folder(kind) if folder is None else folder
-    for suffix in _SUFFIXES:
-        if (entry := where / f"{name_or_path}{suffix}").is_file():
-            return entry
-    raise InputError([Problem("", _not_found(kind, name_or_path, names(kind, where)))], file=name_or_path)
+    known = names(kind, where)
+    if name_or_path in known:
+        return next(file for suffix in _SUFFIXES if (file := where / f"{name_or_path}{suffix}").is_file())
+    is_directory = _at(name_or_path, relative_to) is not None
+    raise InputError([Problem("", _not_found(kind, name_or_path, known, is_directory=is_directory))], file=name_or_path)
 
 
 def _package_folder() -> Path:
     return Path(__file__).resolve().parent.parent
 
 
-def _not_found(kind: str, name_or_path: str, known: tuple[str, ...]) -> str:
+def _at(path: str, relative_to: Path | None) -> Path | None:
+    """Return what exists at a path, or ``None``."""
+    try:
+        written = Path(path).expanduser()
+        found = written if relative_to is None else relative_to / written
+        return found if path and found.exists() else None
+    except (OSError, RuntimeError, ValueError):  # too long a name, no such home, a null character
+        return None
+
+
+def _not_found(kind: str, name_or_path: str, known: tuple[str, ...], *, is_directory: bool) -> str:
     singular = kind[:-3] + "y" if kind.endswith("ies") else kind.removesuffix("s")
     stem = Path(name_or_path).name
     is_path = stem.endswith(_SUFFIXES) or "/" in name_or_path
+    reason = "a directory, not a file; " if is_directory else "no such file; " if is_path else ""
     word = next((stem.removesuffix(suffix) for suffix in _SUFFIXES if stem.endswith(suffix)), stem)
-    return ("no such file; " if is_path else "") + refuse_unknown(singular, word, known)
+    return reason + refuse_unknown(singular, word, known)

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from trnsim.documents.text import Faulty, Parsed, join_key
+from trnsim.documents.text import LEVELS, Faulty, Parsed, join_key, whole_number
 from trnsim.errors import Problem
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_json"]
 
+_TOO_DEEP = f"more than {LEVELS} tables and lists stand inside one another"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^\s{}\[\],:"]+')
 
 
@@ -33,7 +34,7 @@ def parse_json(text: str) -> Parsed:
     Raises
     ------
     Faulty
-        With the line and reason of a syntax error, or of every duplicate key.
+        With the line and reason of a syntax error, of tables nested too deep, or of every duplicate key.
 
     Examples
     --------
@@ -41,7 +42,9 @@ def parse_json(text: str) -> Parsed:
     Parsed(data={'a': {'b': [1, 2]}}, lines={'a': 1, 'a.b': 1, 'a.b[0]': 1, 'a.b[1]': 1})
     """
     try:
-        data = json.loads(text)
+        data = json.loads(text, parse_int=whole_number)
+    except RecursionError:
+        raise Faulty([Problem("", _TOO_DEEP)]) from None
     except json.JSONDecodeError as error:
         raise Faulty([Problem("", f"not JSON: {error.msg[0].lower()}{error.msg[1:]}", error.lineno)]) from None
     locator = _Locator(text)
@@ -62,24 +65,26 @@ class _Locator:
     def next(self) -> tuple[str, int]:
         return next(self._tokens)
 
-    def value(self, path: str, token: tuple[str, int]) -> None:
+    def value(self, path: str, token: tuple[str, int], level: int = 1) -> None:
+        if token[0] in "{[" and level > LEVELS:
+            raise Faulty([*self.problems, Problem("", _TOO_DEEP, token[1])])
         if token[0] == "{":
             while (item := self.next())[0] != "}":
-                self._key(join_key(path, json.loads(item[0])), item[1])
+                self._key(join_key(path, json.loads(item[0])), item[1], level)
         elif token[0] == "[":
             index = 0
             while (item := self.next())[0] != "]":
                 key = join_key(path, index)
                 self.lines[key] = item[1]
-                self.value(key, item)
+                self.value(key, item, level + 1)
                 index += 1
 
-    def _key(self, path: str, line: int) -> None:
+    def _key(self, path: str, line: int, level: int) -> None:
         if path in self.lines:
             message = f"duplicate key; it stands on line {self.lines[path]} already"
             self.problems.append(Problem(path, message, line))
         self.lines.setdefault(path, line)
-        self.value(path, self.next())
+        self.value(path, self.next(), level + 1)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trnsim.documents.text import shorten
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -64,4 +66,5 @@ def refuse_unknown(kind: str, name: str, candidates: Iterable[str]) -> str:
     known = sorted(candidates)
     near = nearest(name, known)
     hint = f" did you mean {' or '.join(near)}?" if near else ""
-    return f'unknown {kind} "{name}";{hint} known: {", ".join(known) or "none"}'
+    shown = shorten(name).strip('"')
+    return f'unknown {kind} "{shown}";{hint} known: {", ".join(known) or "none"}'

@@ -49,11 +49,11 @@ def _whole(value: Any) -> Any:
 WHOLE: Final = BeforeValidator(_whole)
 """Metadata of an ``int`` field with bounds of its own, which then reads ``4e7`` too; it stands last."""
 
-Count = Annotated[int, Field(ge=1), WHOLE]
-"""A whole number of at least 1."""
+Count = Annotated[int, Field(ge=1, le=10**12), WHOLE]
+"""A whole number of at least 1, and of a size that something can have."""
 
-Fraction = Annotated[float, Field(gt=0, le=1)]
-"""A share above 0 and at most 1."""
+Fraction = Annotated[float, Field(ge=0.001, le=1)]
+"""A share of at least a thousandth and at most 1."""
 
 
 class Choice:

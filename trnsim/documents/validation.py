@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from trnsim.documents.names import nearest
-from trnsim.documents.text import join_key
+from trnsim.documents.text import join_key, split_key
 from trnsim.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _problem(document: Document, model: type[BaseModel], detail: Any, synonyms: 
         return document.problem(key, _unknown_key(model, table, str(last), synonyms), value=None)
     if detail["type"] == "missing":
         return document.problem(key, "missing" + _description(model, table, str(last)), value=None)
-    return document.problem(key, _message(detail), value=detail["input"])
+    return document.problem(key, _message(detail))
 
 
 def _steps(data: Any, location: Sequence[str | int]) -> list[str | int]:
@@ -122,6 +122,8 @@ def _steps(data: Any, location: Sequence[str | int]) -> list[str | int]:
 
 def _unknown_key(model: type[BaseModel], table: str, key: str, synonyms: Mapping[str, str]) -> str:
     meant = meant_key(model, table, key, synonyms)
+    if meant == join_key(table, key):
+        return f"a {table} of this kind has no such key"
     hint = "unknown key;" + (f" did you mean {meant}?" if meant else "")
     if _same_key(model, table, key, synonyms):
         return hint
@@ -145,8 +147,8 @@ def _description(model: type[BaseModel], table: str, key: str) -> str:
 def _model_at(model: type[BaseModel], table: str) -> type[BaseModel] | None:
     """Return the model of the table at a key path, or ``None`` where there is none."""
     found: type[BaseModel] | None = model
-    for step in table.replace("[", ".").split(".") if table else ():
-        field = None if found is None else _field(found, step)
+    for step in split_key(table):
+        field = None if found is None else _field(found, str(step))
         if field is not None:
             found = _inner_model(field.annotation)
     return found
@@ -189,6 +191,10 @@ _TYPES = {
     "literal_error": "choose from {expected}",
     "model_attributes_type": "a table of keys is due",
     "model_type": "a table of keys is due",
+    "string_pattern_mismatch": "text of the form {pattern} is due",
+    "string_too_short": "some text is due",
     "string_type": "text is due",
-    "too_short": "at least {min_length} items are due",
+    "too_short": "an empty list; at least {min_length} is due in it",
+    "union_tag_invalid": "{discriminator} is one of {expected_tags}",
+    "union_tag_not_found": "missing key {discriminator}",
 }

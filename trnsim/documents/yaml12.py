@@ -1,7 +1,8 @@
 """YAML 1.2 text to plain values, with the line of every key.
 
 Only the core schema of YAML 1.2 is spoken: ``1e9`` and ``1e-6`` are numbers, ``no``, ``on`` and ``2026-01-01`` are
-text, ``010`` is ten. Duplicate keys are errors. Merge keys (``<<``) left the language with 1.2 and are ordinary keys.
+text, ``010`` is ten. Duplicate keys and other tags than those of the core schema are errors. Merge keys (``<<``) left
+the language with 1.2 and are ordinary keys.
 
 References
 ----------
@@ -13,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from trnsim.documents.text import Faulty, Parsed, join_key
+from trnsim.documents.text import LEVELS, Faulty, Parsed, join_key, whole_number
 from trnsim.errors import Problem
 
 if TYPE_CHECKING:
@@ -27,9 +28,15 @@ _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _DECIMAL = re.compile(r"[-+]?[0-9]+")
-_OCTAL_OR_HEX = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_OCTAL_OR_HEX = re.compile(r"0o[0-7]{1,21}|0x[0-9a-fA-F]{1,16}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"([-+]?)\.(inf|Inf|INF|nan|NaN|NAN)")
+_TAG = "tag:yaml.org,2002:"
+_TAGS = {
+    "MappingStartEvent": ("!!map",),
+    "SequenceStartEvent": ("!!seq",),
+    "ScalarEvent": ("!!str", "!!int", "!!float", "!!bool", "!!null"),
+}
 
 
 def parse_yaml(text: str) -> Parsed:
@@ -83,6 +90,7 @@ class _Reader:
         self._anchored: dict[str, Any] = {}
         self._lines: dict[str, int] = {}
         self._problems: list[Problem] = []
+        self._level = 0
 
     def document(self) -> Parsed:
         data: Any = None
@@ -92,8 +100,7 @@ class _Reader:
             if kind == "DocumentStartEvent":
                 seen += 1
                 if seen > 1:
-                    line = event.start_mark.line + 1
-                    raise Faulty([*self._problems, Problem("", "a second document starts; one file holds one", line)])
+                    raise self._fault("", "a second document starts; one file holds one", event)
             elif kind not in {"StreamStartEvent", "StreamEndEvent", "DocumentEndEvent"}:
                 data = self._value(event, "")
         if self._problems:
@@ -104,19 +111,31 @@ class _Reader:
         kind = type(event).__name__
         if kind == "AliasEvent":
             if event.anchor not in self._anchored:
-                line = event.start_mark.line + 1
-                raise Faulty([*self._problems, Problem(path, f"*{event.anchor} has no anchor before it", line)])
+                raise self._fault(path, f"*{event.anchor} has no anchor before it", event)
             return self._anchored[event.anchor]
+        tag = str(event.tag or "").replace(_TAG, "!!")
+        if tag not in ("", "!", *_TAGS[kind]):
+            raise self._fault(path, f"the tag {tag} is not understood; leave it out", event)
         value: Any
-        if kind == "MappingStartEvent":
-            value = self._mapping(path)
-        elif kind == "SequenceStartEvent":
-            value = self._sequence(path)
+        if kind == "ScalarEvent":
+            is_text = tag in {"!", "!!str"} or (not tag and event.style in {"'", '"', "|", ">"})
+            value = event.value if is_text else _scalar(event.value)
         else:
-            value = event.value if event.style in {"'", '"', "|", ">"} or event.tag else _scalar(event.value)
+            value = self._collection(event, path)
         if event.anchor:
             self._anchored[event.anchor] = value
         return value
+
+    def _collection(self, event: Any, path: str) -> dict[str, Any] | list[Any]:
+        self._level += 1
+        if self._level > LEVELS:
+            raise self._fault("", f"more than {LEVELS} tables and lists stand inside one another", event)
+        value = self._mapping(path) if type(event).__name__ == "MappingStartEvent" else self._sequence(path)
+        self._level -= 1
+        return value
+
+    def _fault(self, path: str, message: str, event: Any) -> Faulty:
+        return Faulty([*self._problems, Problem(path, message, event.start_mark.line + 1)])
 
     def _mapping(self, path: str) -> dict[str, Any]:
         table: dict[str, Any] = {}
@@ -125,7 +144,7 @@ class _Reader:
                 break
             line = event.start_mark.line + 1
             if type(event).__name__ != "ScalarEvent":
-                raise Faulty([*self._problems, Problem(path, "a key must be a plain word", line)])
+                raise self._fault(path, "a key must be a plain word", event)
             key = join_key(path, event.value)
             if event.value in table:
                 message = f"duplicate key; it stands on line {self._lines[key]} already"
@@ -150,7 +169,7 @@ def _scalar(text: str) -> str | float | bool | None:
     if text in _WORDS:
         return _WORDS[text]
     if _DECIMAL.fullmatch(text):
-        return int(text)
+        return whole_number(text)
     if _FLOAT.fullmatch(text):
         return float(text)
     if _OCTAL_OR_HEX.fullmatch(text):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from trnsim import documents
-from trnsim.documents import Document, locate, read_document, refuse_unknown, validate
+from trnsim.documents import Document, existing, locate, read_document, refuse_unknown, validate
 from trnsim.errors import InputError, Problem
 from trnsim.hardware.schema import SourcedFile, SourcedValue
 from trnsim.hardware.sourced import Sourced
@@ -15,7 +15,7 @@ from trnsim.hardware.sourced import Sourced
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["CatalogKind", "Entry", "names", "open_entry", "read_entry"]
+__all__ = ["CatalogKind", "Entry", "from_anywhere", "names", "open_entry", "read_entry"]
 
 File = TypeVar("File", bound=SourcedFile)
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class Entry(Generic[File]):
             raise InputError(problems, file=self.document.name)
 
 
-def read_entry(path: Path, model: type[File], variant: str = "") -> Entry[File]:
+def read_entry(path: Path, model: type[File], variant: str | None = None) -> Entry[File]:
     """Read and check a file whose values have sources.
 
     Parameters
@@ -90,20 +90,26 @@ def read_entry(path: Path, model: type[File], variant: str = "") -> Entry[File]:
     model
         What it may say.
     variant
-        Name of a variant that the file declares; empty for the values as they stand.
+        Name of a variant that the file declares; ``None`` for the values as they stand.
 
     Raises
     ------
     InputError
-        With every problem of the file: values without source or unit, unknown sources, an unknown variant.
+        With every problem of the file: values without source or unit, unknown sources. A variant that it does not
+        declare is a problem without a key: that of whoever asked for it.
     """
     document = read_document(path)
     problems = [*documents.problems_of(document, model), *_unknown_sources(document)]
     if problems:
         raise InputError(problems, file=document.name)
-    if variant:
-        document = _with_variant(document, variant)
-    return Entry(f"{path.stem}@{variant}" if variant else path.stem, document, validate(document, model))
+    if variant is None:
+        return Entry(path.stem, document, validate(document, model))
+    name = f"{path.stem}@{variant}"
+    if variant not in document.data.get("variants", {}):
+        message = refuse_unknown("variant", variant, document.data.get("variants", {}))
+        raise InputError([Problem("", message)], file=name)
+    document = _with_variant(document, variant)
+    return Entry(name, document, validate(document, model))
 
 
 def open_entry(kind: CatalogKind, name_or_path: str, model: type[File], relative_to: Path | None = None) -> Entry[File]:
@@ -111,11 +117,30 @@ def open_entry(kind: CatalogKind, name_or_path: str, model: type[File], relative
 
     An existing path beats a name; a path is relative to `relative_to`.
     """
-    name, _, variant = name_or_path.rpartition("@")
-    whole = Path(name_or_path).expanduser() if relative_to is None else relative_to / name_or_path
-    if not name or whole.is_file():
-        name, variant = name_or_path, ""
-    return read_entry(locate(kind, name, relative_to, _folder(kind)), model, variant)
+    path, variant = _find(kind, name_or_path, relative_to)
+    return read_entry(path, model, variant)
+
+
+def from_anywhere(kind: CatalogKind, name_or_path: str, relative_to: Path | None = None) -> str:
+    """Return what stands for an entry in any folder: its name as given, or the path of a file of one's own.
+
+    Raises
+    ------
+    InputError
+        If there is no such entry; what is in it is not looked at.
+    """
+    path, variant = _find(kind, name_or_path, relative_to)
+    if path.parent == _folder(kind):
+        return name_or_path
+    return str(path) if variant is None else f"{path}@{variant}"
+
+
+def _find(kind: CatalogKind, name_or_path: str, relative_to: Path | None) -> tuple[Path, str | None]:
+    """Return the file that `name_or_path` stands for, and the variant that it asks for."""
+    if (path := existing(name_or_path, relative_to)) is not None:
+        return path, None
+    name, at, variant = name_or_path.rpartition("@")
+    return locate(kind, name if at else name_or_path, relative_to, _folder(kind)), variant if at else None
 
 
 def _folder(kind: CatalogKind) -> Path:
@@ -142,13 +167,9 @@ def _cited(key: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def _with_variant(document: Document, variant: str) -> Document:
     """Put the values of a variant in place, with the lines on which they stand."""
-    declared: dict[str, Any] = document.data.get("variants", {})
-    if variant not in declared:
-        message = refuse_unknown("variant", variant, declared)
-        raise InputError([document.problem("variants", message)], file=document.name)
     place = f"variants.{variant}.values."
     moved = {key.removeprefix(place): line for key, line in document.lines.items() if key.startswith(place)}
-    data = _merged(document.data, declared[variant]["values"])
+    data = _merged(document.data, document.data["variants"][variant]["values"])
     return replace(document, data=data, lines={**document.lines, **moved})
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trnsim.errors import InputError
-from trnsim.hardware.catalog_files import Entry, open_entry
+from trnsim.hardware.catalog_files import Entry, from_anywhere, open_entry
 from trnsim.hardware.chip import Chip
 from trnsim.hardware.rules import link_names, problems_of_chip, problems_of_server
 from trnsim.hardware.schema import (
@@ -67,7 +67,7 @@ def load_chip(name_or_path: str, relative_to: Path | None = None) -> Chip:
         usable_memory_fraction=entry.sourced(file.usable_memory_fraction),
         core_link_bandwidth_bytes_per_s=entry.sourced(file.core_link.bandwidth),
         core_link_latency_s=entry.sourced(file.core_link.latency),
-        software_family=file.software_family,
+        software_family=_family_of(entry),
         basis={
             "neuron_cores": entry.sourced(file.neuron_cores),
             "lnc": entry.sourced(file.lnc.allowed),
@@ -182,15 +182,26 @@ def family_for(chip: Chip) -> SoftwareFamily:
 
 
 def _chip_of(entry: Entry[ServerFile]) -> Chip:
-    """Read the chip of a server; an unknown one is a problem of the key that names it."""
+    """Read the chip of a server."""
     try:
         return load_chip(entry.file.chip, entry.folder)
     except InputError as error:
-        of_key = entry.document.problem("chip", "")
-        raise InputError(
-            [replace(of_key, message=problem.message) if not problem.key else problem for problem in error.problems],
-            file=entry.document.name,
-        ) from None
+        raise _at_the_key(entry, "chip", error) from None
+
+
+def _family_of(entry: Entry[ChipFile]) -> str:
+    """Find the family of a chip, and leave it unread."""
+    try:
+        return from_anywhere("families", entry.file.software_family, entry.folder)
+    except InputError as error:
+        raise _at_the_key(entry, "software_family", error) from None
+
+
+def _at_the_key(entry: Entry[Any], key: str, error: InputError) -> InputError:
+    """Return the error with a name that leads nowhere put at the key that holds it."""
+    of_key = entry.document.problem(key, "")
+    problems = [problem if problem.key else replace(of_key, message=problem.message) for problem in error.problems]
+    return InputError(problems, file=entry.document.name)
 
 
 def _peaks(entry: Entry[ChipFile], table: PeakTable) -> dict[str, Sourced[float]]:

@@ -74,4 +74,5 @@ def _scale_up(document: Document, file: ServerFile) -> Iterator[Problem]:
                 yield document.problem("scale_up.rack_size", message)
         case _:
             if chips > 1:
-                yield document.problem("scale_up", f"{chips} chips need a network; kind none is for one chip")
+                message = f"chips 0 and 1 of {chips} have no path: kind none is for one chip"
+                yield document.problem("scale_up", message)

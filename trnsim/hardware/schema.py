@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from trnsim.documents import Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
+from trnsim.documents import WHOLE, Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
 from trnsim.hardware.sourced import Kind
 
 __all__ = [
@@ -29,6 +29,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+Counts = Annotated[list[Count], Field(min_length=1)]
+Chips = Annotated[int, Field(ge=1, le=1024), WHOLE]
+Latency = Annotated[Duration, Field(le=1)]
 KindOfSource = Annotated[Kind, Choice(*get_args(Kind))]
 Share = Annotated[float, Field(ge=0, le=1)]
 WholeNumber = Annotated[int, Field(ge=0)]
@@ -100,7 +103,7 @@ class PeakTable(Table):
 class LncTable(Table):
     """Logical NeuronCore configurations."""
 
-    allowed: SourcedValue[list[Count]]
+    allowed: SourcedValue[Counts]
     default: SourcedValue[Count]
 
 
@@ -108,18 +111,18 @@ class CoreLinkTable(Table):
     """Between two logical cores of a chip."""
 
     bandwidth: SourcedValue[Bandwidth]
-    latency: SourcedValue[Duration]
+    latency: SourcedValue[Latency]
 
 
 class ChipFile(SourcedFile):
     """A file of ``catalog/chips``."""
 
     software_family: str
-    neuron_cores: SourcedValue[Count]
+    neuron_cores: SourcedValue[Chips]
     lnc: LncTable
     peak: PeakTable
     tensor_engine_peak: PeakTable
-    memory: SourcedValue[Bytes]
+    memory: SourcedValue[Annotated[Bytes, Field(gt=0)]]
     memory_bandwidth: SourcedValue[Bandwidth]
     usable_memory_fraction: SourcedValue[Fraction]
     core_link: CoreLinkTable
@@ -130,7 +133,7 @@ class LinkTable(Table):
     """A class of links."""
 
     bandwidth: SourcedValue[Bandwidth]
-    latency: SourcedValue[Duration]
+    latency: SourcedValue[Latency]
     achieved_fraction: SourcedValue[Fraction]
 
 
@@ -138,7 +141,7 @@ class TorusTable(Table):
     """Chips on a torus."""
 
     kind: Literal["torus"]
-    dims: SourcedValue[list[Count]]
+    dims: SourcedValue[Counts]
     links: list[str] = Field(description="the link class of each axis")
 
 
@@ -163,15 +166,15 @@ class InstanceUseTable(Table):
     """How much of a host a job may use."""
 
     unit: Literal["chip", "neuron_core"]
-    allowed: SourcedValue[list[Count]]
-    reported: SourcedValue[list[Count]] | None = None
+    allowed: SourcedValue[Counts]
+    reported: SourcedValue[Counts] | None = None
 
 
 class ServerFile(SourcedFile):
     """A file of ``catalog/servers``."""
 
     chip: str
-    chips: SourcedValue[Count]
+    chips: SourcedValue[Chips]
     chips_per_host: SourcedValue[Count]
     instance_use: InstanceUseTable | None = None
     ring_chip_order: SourcedValue[list[WholeNumber]] | None = None
@@ -184,13 +187,13 @@ class ServerFile(SourcedFile):
 class FamilyFile(SourcedFile):
     """A file of ``catalog/families``."""
 
-    chips: list[str]
+    chips: list[str] = Field(min_length=1, description="the chips that it describes")
     gemm_efficiency: SourcedValue[Fraction]
     memory_efficiency: SourcedValue[Fraction]
     byte_term: SourcedValue[Literal["add", "hidden", "max"]]
-    host_layer: SourcedValue[Duration]
-    host_pass: SourcedValue[Duration]
-    collective_skew: SourcedValue[Duration]
+    host_layer: SourcedValue[Latency]
+    host_pass: SourcedValue[Latency]
+    collective_skew: SourcedValue[Latency]
     scale_skew_fraction: SourcedValue[Share]
     data_parallel_overlap: SourcedValue[Literal["none", "buckets"]]
     recompute_fitted: SourcedValue[Literal["none", "selective", "full"]]

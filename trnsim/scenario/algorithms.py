@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from trnsim.collectives import algorithm_names, op_names
@@ -28,7 +29,7 @@ def read_algorithms(value: Any) -> AlgorithmTable:
     Raises
     ------
     ValueError
-        If an operation, tier or algorithm is unknown, or an algorithm does not know its operation.
+        If an operation, tier or algorithm is unknown or named twice, or an algorithm does not know its operation.
 
     Examples
     --------
@@ -40,24 +41,30 @@ def read_algorithms(value: Any) -> AlgorithmTable:
     if isinstance(value, str):
         return {op: dict.fromkeys(TIERS, _named(value, op)) for op in ops}
     table: AlgorithmTable = {op: dict.fromkeys(TIERS, "auto") for op in ops}
-    for word, choice in _items(value, "auto, an algorithm, or a table of operations"):
-        op = _known("collective", word, ops)
+    for op, choice in _items(value, "collective", ops, "auto, an algorithm, or a table of operations"):
         if isinstance(choice, str):
             table[op] = dict.fromkeys(TIERS, _named(choice, op))
             continue
-        for tier, name in _items(choice, "an algorithm, or a table of server and cluster,"):
-            table[op][_known("tier", tier, TIERS)] = _named(name, op)
+        for tier, name in _items(choice, "tier", TIERS, "an algorithm, or a table of server and cluster,"):
+            table[op][tier] = _named(name, op)
     return table
 
 
-def _items(value: Any, due: str) -> list[tuple[str, Any]]:
+def _items(value: Any, kind: str, candidates: tuple[str, ...], due: str) -> list[tuple[str, Any]]:
+    """Return the items of a table with their keys as they are kept."""
     if not isinstance(value, dict):
         raise ValueError(f"{due} is due")  # noqa: TRY004 - pydantic reports a ValueError as a problem of the file
-    return list(value.items())
+    items = [(_known(kind, str(word), candidates), choice) for word, choice in value.items()]
+    for name, times in Counter(name for name, _ in items).items():
+        if times > 1:
+            raise ValueError(f"{kind} {name} stands there twice, in two spellings")
+    return items
 
 
 def _named(name: Any, op: str) -> str:
-    return _known(f"algorithm of {op}", str(name), ("auto", *algorithm_names(op)))
+    if not isinstance(name, str):
+        raise ValueError(f"the name of an algorithm of {op} is due")  # noqa: TRY004
+    return _known(f"algorithm of {op}", name, ("auto", *algorithm_names(op)))
 
 
 def _known(kind: str, word: str, candidates: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from trnsim.units import format_count
+from trnsim.workload import model_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ __all__ = ["defaults_of", "derived_of"]
 
 def derived_of(draft: Draft, scenario: Scenario, ranks: Ranks) -> dict[str, str]:
     """Return what follows from a scenario, in words with its arithmetic, in the order in which one reads it."""
-    return dict((*_of_ranks(draft, scenario, ranks), *_of_batch(draft, scenario), *_of_model(scenario)))
+    return dict((*_of_ranks(draft, scenario, ranks), *_of_batch(draft, scenario), *_of_model(draft, scenario)))
 
 
 def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
@@ -65,7 +66,7 @@ def _of_batch(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "bucket_parameters", f"{training.bucket_parameters:,} = max(40e6, 1e6 x dp {dp:,})"
 
 
-def _of_model(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _of_model(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, str]]:
     layout, model = scenario.layout, scenario.model
     if layout.pp > 1:
         yield "stages", f"{_runs(layout.stages)} layers"
@@ -74,6 +75,8 @@ def _of_model(scenario: Scenario) -> Iterator[tuple[str, str]]:
     yield "vocabulary", f"{layout.vocabulary:,}{padded}"
     if layout.kv_replication > 1:
         yield "kv heads", f"{model.kv_heads} x {layout.kv_replication} copies for tp {layout.tp}"
+    if model.notes and draft.file.model not in model_names():
+        yield "model", "; ".join(model.notes)
     if isinstance(scenario.training.recompute, frozenset):
         yield "recompute", ", ".join(sorted(scenario.training.recompute))
 

@@ -6,14 +6,16 @@ no rule that needs one of them is tried.
 
 from __future__ import annotations
 
+import itertools
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from trnsim.documents import Document, meant_key, problems_of
+from trnsim.documents import Document, meant_key, problems_of, split_key
 from trnsim.errors import InputError, Problem
 from trnsim.hardware import family_for, load_family, load_server
 from trnsim.scenario.schema import LATER_TABLES, SYNONYMS, ScenarioFile
+from trnsim.scenario.sizes import absurd_size
 from trnsim.topology import load_fabric
 from trnsim.workload import load_model, read_model, refusal
 
@@ -85,7 +87,7 @@ def read_draft(document: Document) -> tuple[Draft, list[Problem]]:
         The draft, and everything wrong with keys, values and references; the rules are not checked yet.
     """
     problems = [_renamed(problem) for problem in problems_of(document, ScenarioFile, SYNONYMS)]
-    faulty = {key for problem in problems for key in _doubtful(problem)}
+    faulty = {key for problem in problems for key in _doubtful(document, problem)}
     file = ScenarioFile.model_validate(_readable(document.data, problems))
     references = _References(document, faulty)
     cluster = file.cluster
@@ -101,7 +103,7 @@ def read_draft(document: Document) -> tuple[Draft, list[Problem]]:
         ),
         model=references.load("model", lambda folder: _model(document, file.model, folder)),
     )
-    references.refuse_models_of_later(draft.model)
+    references.refuse_models_that_cannot_run(draft.model)
     return replace(draft, faulty=frozenset(faulty)), [*problems, *references.problems]
 
 
@@ -114,20 +116,25 @@ class _References:
         self._faulty = faulty
 
     def load(self, key: str, read: Callable[[Path | None], T]) -> T | None:
-        """Return what `read` makes of the value of `key`, or note the problems."""
+        """Return what `read` makes of the value of `key`, or note the problems.
+
+        `read` gets the folder to which paths are relative: that of the file, or ``None`` where ``--set`` gives the value,
+        for the working directory.
+        """
         if key in self._faulty or key.partition(".")[0] in self._faulty:
             return None
         path = self._document.path
+        is_of_the_file = path is not None and not self._document.is_overridden(key)
         try:
-            return read(None if path is None else path.parent)
+            return read(path.parent if path is not None and is_of_the_file else None)
         except InputError as error:
             self._faulty.add(key)
             self.problems.extend(self._at(key, problem) for problem in error.problems)
             return None
 
-    def refuse_models_of_later(self, model: Transformer | None) -> None:
-        """Note a model that can be counted and not yet run."""
-        reason = None if model is None else refusal(model)
+    def refuse_models_that_cannot_run(self, model: Transformer | None) -> None:
+        """Note a model that can be counted and not yet run, or is of no size that anybody trains."""
+        reason = None if model is None else refusal(model) or absurd_size(model)
         if reason is not None:
             self._faulty.add("model")
             self.problems.append(self._document.problem("model", reason))
@@ -163,13 +170,12 @@ def _renamed(problem: Problem) -> Problem:
     return problem
 
 
-def _doubtful(problem: Problem) -> Iterator[str]:
-    """Yield the key at fault, and the one that an unknown key probably means."""
-    key = problem.key.partition("[")[0]
-    yield key
-    table, _, word = key.rpartition(".")
-    meant = meant_key(ScenarioFile, table, word, SYNONYMS)
-    if meant is not None:
+def _doubtful(document: Document, problem: Problem) -> Iterator[str]:
+    """Yield the key at fault, and the one that an unknown key probably means, unless the user wrote that one as well."""
+    yield problem.key.partition("[")[0]
+    *tables, word = map(str, split_key(problem.key)) if problem.key else ("",)
+    meant = meant_key(ScenarioFile, ".".join(tables), word, SYNONYMS)
+    if meant is not None and document.value_of(meant) is None:
         yield meant
 
 
@@ -177,7 +183,7 @@ def _readable(data: Mapping[str, Any], problems: Iterable[Problem]) -> dict[str,
     """Return the data without its faulty keys, with stand-ins where a value is due."""
     kept = deepcopy(dict(data))
     for problem in problems:
-        *tables, last = problem.key.partition("[")[0].split(".")
+        *tables, last = itertools.takewhile(lambda step: isinstance(step, str), split_key(problem.key))
         table: Any = kept
         for step in tables:
             table = table.get(step, {})

@@ -35,7 +35,8 @@ def load(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     path_or_name
         A file, or the name of a scenario that comes with trnsim; an existing path beats a name.
     overrides
-        ``key=value`` each, as of ``--set``; applied before anything is checked.
+        ``key=value`` each, as of ``--set``; applied before anything is checked. Paths in them are relative to the
+        working directory, and those in a file to the file.
 
     Raises
     ------

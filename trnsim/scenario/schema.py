@@ -58,6 +58,9 @@ SYNONYMS: Final = {
 """Words that users bring from Megatron and NeuronX Distributed, and the key that each stands for."""
 
 
+_MOST_COUNTED: Final = 10**12
+
+
 def _only_one(what: str) -> BeforeValidator:
     """Refuse a degree above 1 as later work, and leave everything else to the check of the type."""
 
@@ -78,12 +81,26 @@ def _zero(value: Any) -> Any:
     return int(value)
 
 
+def _version(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("choose from 1")  # noqa: TRY004 - pydantic reports a ValueError as a problem of the file
+    return value
+
+
+def _model(value: Any) -> Any:
+    if not isinstance(value, str | dict):
+        raise ValueError("a model of the catalog, the path of a file, or a table of its keys is due")  # noqa: TRY004
+    return value
+
+
 def _count_or_auto(value: Any) -> Any:
     if isinstance(value, str) and value.casefold() == "auto":
         return "auto"
     whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer() and value >= 1
     if not whole:
         raise ValueError('a whole number of at least 1, or "auto", is due')
+    if value > _MOST_COUNTED:
+        raise ValueError(f'a number of at most {_MOST_COUNTED:,}, or "auto", is due')
     return int(value)
 
 
@@ -96,7 +113,7 @@ def _recompute(value: Any) -> Any:
 
 
 def _stages(value: Any) -> Any:
-    if value is not None and not isinstance(value, list):
+    if value is not None and (not isinstance(value, list) or not value):
         raise ValueError("a list of layers per stage is due, for instance [19, 21, 21, 19]")
     return value
 
@@ -252,10 +269,12 @@ class RunTable(Table):
 class ScenarioFile(Table):
     """A scenario: all that one run needs."""
 
-    schema_: Literal[1] = Field(alias="schema", description="version of this format: 1")
+    schema_: Annotated[Literal[1], BeforeValidator(_version)] = Field(
+        alias="schema", description="version of this format: 1"
+    )
     name: str | None = Field(default=None, description="what the run is called; by default the name of the file")
     cluster: ClusterTable = Field(description="the machine")
-    model: str | dict[str, Any] = Field(
+    model: Annotated[str | dict[str, Any], BeforeValidator(_model)] = Field(
         description="model of the catalog, the path of a Hugging Face config.json, or its keys inline"
     )
     training: TrainingTable = Field(description="what one step trains on, and how")

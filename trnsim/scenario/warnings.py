@@ -38,6 +38,9 @@ def _pipeline(scenario: Scenario) -> Iterator[str]:
 
 
 def _batch(scenario: Scenario) -> Iterator[str]:
+    positions, length = scenario.model.learned_positions, scenario.training.sequence_length
+    if 0 < positions < length:
+        yield f"a sequence of {length:,} tokens is longer than the {positions:,} positions that {scenario.model.name} learns"
     if scenario.tokens > MANY_TOKENS:
         training = scenario.training
         yield (
@@ -53,7 +56,7 @@ def _machine(draft: Draft, scenario: Scenario) -> Iterator[str]:
         unit = "chips" if use.unit == "chip" else "NeuronCores"
         yield f"{count} {unit} on one instance of {server.name} are reported to work and not documented"
     chip = server.chip.name.partition("@")[0]
-    if chip not in family.chips:
+    if chip not in family.chips and draft.written("cluster.software"):
         yield f"software family {family.name} describes {', '.join(family.chips)}, not {chip}"
 
 

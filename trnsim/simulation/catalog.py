@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from trnsim import documents, hardware, topology, workload
@@ -12,6 +11,7 @@ from trnsim.units import format_bytes, format_count, format_flops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 __all__ = ["PLURALS", "Entry", "Kind", "Reference", "entries", "find"]
 
@@ -87,7 +87,7 @@ def find(words: str) -> Reference:
     Parameters
     ----------
     words
-        An existing path beats a name. A name may carry a variant: ``trn3-gen2-ultraserver@pessimistic``.
+        An existing path beats a name. Both may carry a variant: ``trn3-gen2-ultraserver@pessimistic``.
 
     Raises
     ------
@@ -99,8 +99,9 @@ def find(words: str) -> Reference:
     >>> find("trn2-ultraserver").kind, find("chip:trainium2").name_or_path
     ('server', 'trainium2')
     """
-    if Path(words).expanduser().is_file():
-        return Reference(_kind_of_file(words), words)
+    for path in (words, words.rpartition("@")[0]):
+        if (file := documents.existing(path)) is not None:
+            return Reference(_kind_of_file(file), words)
     prefix, colon, name = words.partition(":")
     kind = PLURALS.get(prefix) or next((kind for kind in get_args(Kind) if kind == prefix), None)
     if colon and kind:
@@ -124,9 +125,9 @@ def _find_name(words: str) -> Reference:
     raise InputError([Problem("", f"no such file, and nothing in the catalog has this name; {hint}")], file=words)
 
 
-def _kind_of_file(path: str) -> Kind:
+def _kind_of_file(path: Path) -> Kind:
     """Tell the kind of a file by what is in it."""
-    data = documents.read_document(Path(path).expanduser()).data
+    data = documents.read_document(path).data
     marks: dict[str, Kind] = {
         "schema": "scenario",
         "model_type": "model",
@@ -141,7 +142,7 @@ def _kind_of_file(path: str) -> Kind:
         if mark in data:
             return kind
     rule = f"not a kind of file that trnsim knows; none of the keys that tell them apart is there: {', '.join(marks)}"
-    raise InputError([Problem("", rule)], file=path)
+    raise InputError([Problem("", rule)], file=str(path))
 
 
 def _chip(name: str) -> str:

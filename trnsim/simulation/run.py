@@ -88,9 +88,9 @@ def error_band(scenario: Scenario, run: Simulated) -> ErrorBand:
 
 
 def _time_at(scenario: Scenario, run: Simulated, bound: Bound) -> float:
-    """Step time with the family's numbers at one end of their ranges."""
+    """Time of one step, from a cold start, with the family's numbers at one end of their ranges."""
     engine = Engine()
-    populate(engine, replace(run.spec, rates=build_rates(scenario, bound)), run.folding)
+    populate(engine, replace(run.spec, rates=build_rates(scenario, bound), steps=1), run.folding)
     engine.run()
     return last_step(engine.cohorts).duration_s
 

@@ -1,16 +1,19 @@
 """Replicas that sit alike: the classes of data-parallel coordinates that no price can tell apart.
 
 Servers are identical, so what a replica's ranks pay each other depends on where the replica starts
-in a server, and, for transfers between servers, on the tier of the fabric at which the two meet.
-Two replicas that agree in both are of one class; a class is simulated by its first replica.
+in a server, and, if it touches several servers, on the tiers of the fabric at which its chips meet.
+The tiers of consecutive chips settle those of all pairs: switch groups are intervals of chips, so two
+chips meet at the highest tier between them. Two replicas that agree in both are of one class; a class
+is simulated by its first replica.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from trnsim.parallel import Mesh, Placement
 
@@ -34,30 +37,28 @@ def replica_classes(mesh: Mesh, placement: Placement, meeting_tier: MeetingTier)
     placement
         Where they sit.
     meeting_tier
-        Tier of the fabric at which two endpoints of different servers meet.
+        Tier of the fabric at which two chips of the cluster meet.
     """
     found: dict[tuple[int, ...], list[int]] = {}
-    links = {}
+    neighbours: dict[int, list[tuple[int, int]]] = {}
     for replica in range(mesh.size("dp")):
         start = replica * mesh.stride("dp")
         offset = start % placement.ranks_per_server
-        if offset not in links:
-            links[offset] = list(_links_between_servers(mesh, placement, start))
-        tiers = [meeting_tier(placement.endpoint(start + a), placement.endpoint(start + b)) for a, b in links[offset]]
+        if offset not in neighbours:
+            neighbours[offset] = _neighbouring_chips(mesh, placement, start)
+        first_chip = start // placement.ranks_per_server * placement.chips
+        tiers = [meeting_tier(first_chip + a, first_chip + b) for a, b in neighbours[offset]]
         found.setdefault((offset, *tiers), []).append(replica)
     return [ReplicaClass(replicas[0], len(replicas)) for replicas in found.values()]
 
 
-def _links_between_servers(mesh: Mesh, placement: Placement, start: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of ranks, relative to the replica's first, that send to each other between servers.
-
-    They are neighbours along the tensor and the pipeline axis; one pair a chip is enough.
-    """
-    per_server = placement.ranks_per_server
-    for stage in range(mesh.size("pp")):
-        for tensor in range(mesh.size("tp")):
-            here = stage * mesh.stride("pp") + tensor * mesh.stride("tp")
-            for axis, coordinate in (("pp", stage), ("tp", tensor)):
-                there = here + mesh.stride(axis) * (1 if coordinate + 1 < mesh.size(axis) else -coordinate)
-                if (start + here) // per_server != (start + there) // per_server:
-                    yield here, there
+def _neighbouring_chips(mesh: Mesh, placement: Placement, start: int) -> list[tuple[int, int]]:
+    """Return consecutive chips of a replica, counted from its first server; none if it touches one server only."""
+    first_chip = start // placement.ranks_per_server * placement.chips
+    chips = {
+        placement.endpoint(start + stage * mesh.stride("pp") + tensor * mesh.stride("tp")) - first_chip
+        for stage in range(mesh.size("pp"))
+        for tensor in range(mesh.size("tp"))
+    }
+    ordered = sorted(chips)
+    return list(pairwise(ordered)) if ordered[-1] >= placement.chips else []

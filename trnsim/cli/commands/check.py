@@ -23,7 +23,8 @@ def command(file: str, overrides: tuple[str, ...]) -> None:
     from trnsim.simulation.check import check
 
     loaded = scenario.load(file, overrides)
-    warnings = check(loaded)
+    checked = check(loaded)
     say(f"{loaded.source}: no problems")
-    for key, text in (*loaded.derived.items(), *(("warning", warning) for warning in warnings)):
+    warnings = [("warning", warning) for warning in checked.warnings]
+    for key, text in (*loaded.derived.items(), ("memory", checked.memory), *warnings):
         say(f"  {key}: {text}")

@@ -9,7 +9,15 @@ import rich_click as click
 
 from trnsim.cli.cost import Cost, peak_memory_bytes
 from trnsim.cli.options import json_file_option, set_option
-from trnsim.cli.output import STDOUT, make_directory, output_directory, output_file, say, write
+from trnsim.cli.output import (
+    STDOUT,
+    make_directory,
+    output_directory,
+    output_file,
+    refuse_overwriting,
+    say,
+    write,
+)
 from trnsim.cli.progress import working
 
 if TYPE_CHECKING:
@@ -52,6 +60,7 @@ def command(
 
     FILE is a scenario file, or the name of one that ships with trnsim (`trnsim list scenarios`).
     """
+    refuse_overwriting([file], json=json_file, trace=trace_file, profile=profile_file)
     result, cost = _simulated(file, overrides)
     say(result.summary(), to_stderr=json_file == STDOUT)
     say(cost.sentence(), to_stderr=True)

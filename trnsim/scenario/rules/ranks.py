@@ -166,9 +166,8 @@ def order_is_complete(draft: Draft) -> Iterator[Problem]:
     if twice:
         yield draft.document.problem("layout.order", f"{', '.join(twice)} stands twice; each axis has one place")
     if missing:
-        yield draft.document.problem(
-            "layout.order", f"{', '.join(missing)} is above 1 and has no place in the order; list it"
-        )
+        has, it = ("is above 1 and has", "it") if len(missing) == 1 else ("are above 1 and have", "them")
+        yield draft.document.problem("layout.order", f"{', '.join(missing)} {has} no place in the order; list {it}")
 
 
 def instances_are_filled(draft: Draft) -> Iterator[Problem]:
@@ -185,7 +184,7 @@ def instances_are_filled(draft: Draft) -> Iterator[Problem]:
         f"the layout uses {count} {unit} of the last instance, and one instance of {server.name} may use "
         f"{one_of(use.allowed)}; the nearest are {one_of(near(count, valid), 'and')}"
     )
-    yield draft.document.problem("layout.dp", message, value=None)
+    yield draft.document.problem("layout.dp", message)
 
 
 def cores_on_last_host(draft: Draft) -> int | None:

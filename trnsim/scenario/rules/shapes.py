@@ -65,7 +65,8 @@ def stages_add_up(draft: Draft) -> Iterator[Problem]:
     if stages is None:
         return
     if len(stages) != pp:
-        yield draft.document.problem("layout.stages", f"{len(stages)} stages are listed, and pp is {pp}")
+        listed = "1 stage is" if len(stages) == 1 else f"{len(stages)} stages are"
+        yield draft.document.problem("layout.stages", f"{listed} listed, and pp is {pp}")
     if model is not None and sum(stages) != model.layers:
         total, missing = " + ".join(map(str, stages)), model.layers - sum(stages)
         verdict = f"{missing} too few" if missing > 0 else f"{-missing} too many"
@@ -79,10 +80,11 @@ def sequence_divides(draft: Draft) -> Iterator[Problem]:
     if layout.tp == 1 or layout.sequence_parallel is False or length % layout.tp == 0:
         return
     below = length - length % layout.tp
-    choice = one_of([batch for batch in (below, below + layout.tp) if batch])
+    lengths = [length for length in (below, below + layout.tp) if length]
+    nearest = f"lengths are {one_of(lengths, 'and')}" if len(lengths) > 1 else f"length is {one_of(lengths)}"
     message = (
         f"sequence parallelism splits a sequence tp {layout.tp} ways, and {length:,} mod {layout.tp} = {length % layout.tp}; "
-        f"the nearest lengths are {choice}"
+        f"the nearest {nearest}"
     )
     yield draft.document.problem("training.sequence_length", message)
 
