@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from small import load_small, simulate_small
 
 import trnsim
+from trnsim.documents import data_folder
 from trnsim.errors import InputError
 from trnsim.results import json_text
 
@@ -33,6 +34,15 @@ SERVERS = {  # server: (chips, logical cores of a chip)
 }
 
 
+@pytest.fixture(scope="session")
+def small_switches(folder: Path) -> Path:
+    """Write a fabric of 20-port switches, the lowest 3:1 oversubscribed: 15 chips a switch group, out of step with any server."""
+    text = (data_folder("topologies") / "ultracluster.yaml").read_text(encoding="utf-8")
+    path = folder / "small-switches.yaml"
+    path.write_text(text.replace("value: 128", "value: 20").replace("value: 1\n", "value: 3\n", 1), encoding="utf-8")
+    return path
+
+
 @settings(max_examples=40)
 @given(
     server=st.sampled_from(list(SERVERS)),
@@ -47,9 +57,12 @@ SERVERS = {  # server: (chips, logical cores of a chip)
     overlap=st.sampled_from(["none", "buckets"]),
     tied=st.sampled_from(["true", "false"]),
     recompute=st.sampled_from(["none", "selective", "full"]),
+    algorithm=st.sampled_from(["auto", "ring", "direct", "hierarchical", "recursive-halving-doubling"]),
+    is_small=st.booleans(),
 )
 def test_folding_changes_nothing(
     folder: Path,
+    small_switches: Path,
     server: str,
     rank: str,
     order: list[str],
@@ -62,9 +75,12 @@ def test_folding_changes_nothing(
     overlap: str,
     tied: str,
     recompute: str,
+    algorithm: str,
+    is_small: bool,
 ) -> None:
     # Law (D4): one process per colour gives every rank the trajectory that one process per rank gives:
-    # one fingerprint, one step time, one breakdown. Groups straddle sleds, racks, instances and servers here.
+    # one fingerprint, one step time, one breakdown. Groups straddle sleds, racks,
+    # instances, servers and switch groups here.
     ranks = tp * pp * dp
     chips, cores = SERVERS[server]
     per_server = chips * (cores if rank == "logical_core" else 1)
@@ -83,6 +99,8 @@ def test_folding_changes_nothing(
         "training__recompute": recompute,
         "model__tied_embeddings": tied,
         "schedule__kind": kind,
+        "collectives__algorithm": algorithm,
+        "cluster__fabric": small_switches if is_small else "ultracluster",
     }
     try:
         folded = simulate_small(folder, **overrides)
@@ -94,6 +112,28 @@ def test_folding_changes_nothing(
     assert folded.provenance.fingerprint == off.provenance.fingerprint
     assert folded.step == off.step
     assert folded.links == off.links
+
+
+@pytest.mark.parametrize("algorithm", ["recursive-halving-doubling", "direct", "hierarchical"])
+def test_switch_groups_that_end_inside_a_server_tell_replicas_apart(
+    folder: Path, small_switches: Path, algorithm: str
+) -> None:
+    # Replicas of 24 ranks on servers of 16 chips and switch groups of 15: an exchange between distant members of a
+    # tensor group turns round in a tier that its neighbours in the ring do not show.
+    overrides = {
+        "cluster__server": "trn2.48xlarge",
+        "cluster__servers": 12,
+        "cluster__fabric": small_switches,
+        "layout__order": ["pp", "tp", "cp", "dp"],
+        "layout__tp": 8,
+        "layout__pp": 3,
+        "layout__dp": 8,
+        "collectives__algorithm": algorithm,
+    }
+    folded = simulate_small(folder, **overrides)
+    off = simulate_small(folder, **overrides, run__folding="off")
+    assert folded.provenance.fingerprint == off.provenance.fingerprint
+    assert (folded.step, folded.links) == (off.step, off.links)
 
 
 def test_folding_really_folds(folder: Path) -> None:
