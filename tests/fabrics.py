@@ -78,7 +78,9 @@ class Definition:
                 (f"{here.server} {link.source} {link.target}", link.kind, link.bandwidth_bytes_per_s * link.count)
                 for link in route
             ]
-        rate = self.fabric.cluster.server_topology.server.chip.core_link_bandwidth_bytes_per_s.value
+        rate = self.fabric.cluster.server_topology.server.chip.core_link_bytes_per_s(
+            self.fabric.placement.ranks_per_chip
+        )
         return [(f"{here} {there}", "core-link", rate)]
 
     def _latency_s(self, here: Slot, there: Slot) -> float:

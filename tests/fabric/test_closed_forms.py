@@ -138,7 +138,7 @@ def test_two_cores_of_a_chip_use_their_own_link() -> None:
     # all-reduce of two cores: 2 steps of S/2 over the core link, whatever the other cores do
     fabric = make_fabric(exact_torus((4,), ALPHA, B), ranks_per_chip=4)
     chip = fabric.cluster.server_topology.server.chip
-    rate, latency_s = chip.core_link_bandwidth_bytes_per_s.value, chip.core_link_latency_s.value
+    rate, latency_s = chip.core_link_bytes_per_s(4), chip.core_link_latency_s.value
     price = fabric.price("all-reduce", "ring", Group(4, 1, 2), S)
     assert price.time_s == pytest.approx(S / rate + 2 * latency_s, rel=1e-12)
     assert price.bytes_by_kind == {"core-link": pytest.approx(2 * S)}
@@ -178,7 +178,7 @@ def test_send_to_a_neighbour_core_chip_and_server() -> None:
     # bytes/rate + latency of the path; every rank of a chip sends at once, unless both ends are on one chip
     server = replace(exact_torus((4,), ALPHA, B), efa=exact_link("efa", 10 * ALPHA, B / 5))
     fabric = make_fabric(server, 2, ranks_per_chip=2)
-    rate, core_s = server.chip.core_link_bandwidth_bytes_per_s.value, server.chip.core_link_latency_s.value
+    rate, core_s = server.chip.core_link_bytes_per_s(2), server.chip.core_link_latency_s.value
     assert fabric.send(0, 1, S).time_s == pytest.approx(S / rate + core_s)
     assert fabric.send(0, 2, S).time_s == pytest.approx(2 * S / B + ALPHA)
     assert fabric.send(0, 4, S).time_s == pytest.approx(2 * S / B + 2 * ALPHA)

@@ -24,7 +24,7 @@ def test_every_key_of_the_contract_is_there_and_no_other() -> None:
     }  # fmt: skip
     assert keys["ScheduleTable"] == {"kind", "virtual_stages"}
     assert keys["CollectivesTable"] == {"algorithm", "policy"}
-    assert keys["RunTable"] == {"steps", "seed", "fidelity", "folding", "engine", "skew", "trace_ranks"}
+    assert keys["RunTable"] == {"steps", "seed", "fidelity", "folding", "engine", "skew", "mfu_peak", "trace_ranks"}
 
 
 def test_an_editor_learns_meaning_choices_and_what_is_due() -> None:

@@ -227,3 +227,50 @@ def test_json_does_not_depend_on_hash_seeds(folder: Path) -> None:
     }
     assert len(texts) == 1
     assert json.loads(texts.pop()) == json.loads(json_text(trnsim.simulate(load_small(folder)).to_dict()))
+
+
+def test_mfu_against_the_tensor_engines_alone(folder: Path) -> None:
+    # The same step against 632 instead of 671 TFLOP/s: MFU and HFU grow by 671/632, the time does not change.
+    chip, engines = (simulate_small(folder, run__mfu_peak=peak).step for peak in ("chip", "tensor-engine"))
+    assert engines.time_s == chip.time_s
+    assert engines.mfu / chip.mfu == pytest.approx(671 / 632)
+    assert engines.hfu / chip.hfu == pytest.approx(671 / 632)
+    assert "tensor engines of trainium3" in engines.peak
+
+
+def test_logical_cores_of_half_the_size_share_the_core_links(folder: Path) -> None:
+    # 4 ranks a chip at LNC 2, 8 at LNC 1: a logical core of one physical core moves half the bytes in the same time.
+    two, one = (
+        simulate_small(
+            folder, cluster__lnc=lnc, layout__rank="logical_core", layout__tp=2, layout__pp=1, run__skew="off"
+        )
+        for lnc in (2, 1)
+    )
+    times_s = [
+        next(use.time_s for use in run.collectives if use.op == "all-gather" and use.axis == "tp") for run in (two, one)
+    ]
+    latency_s = 1.07e-6
+    assert (times_s[1] - latency_s) / (times_s[0] - latency_s) == pytest.approx(2, rel=0.01)
+
+
+def test_skew_beyond_the_largest_measured_run_is_marked(folder: Path) -> None:
+    # D16: extrapolated above 12,288 accelerators; without skew there is nothing to mark.
+    large = {"cluster__servers": 100, "layout__dp": 3600, "training__global_batch": 3600, "run__steps": 1}
+    assert any("extrapolated: 14,400 chips" in warning for warning in simulate_small(folder, **large).warnings)
+    assert not any("extrapolated" in w for w in simulate_small(folder, **large, run__skew="off").warnings)
+
+
+def test_a_family_fitted_under_another_recompute_mode_says_so(folder: Path) -> None:
+    full = simulate_small(folder, training__recompute="full").step.error_band.source
+    none = simulate_small(folder, training__recompute="none").step.error_band.source
+    assert "fitted under full recompute" in none
+    assert "fitted under" not in full
+
+
+def test_a_run_longer_than_the_clock_is_refused(folder: Path, tmp_path: Path) -> None:
+    # 2^63 ps are 107 days: a chip slow enough, and the sentence instead of an overflow.
+    text = (data_folder("topologies") / "ultracluster.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "far-away.yaml"
+    path.write_text(text.replace("latency: {value: 0 s", "latency: {value: 1e8 s"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"2\^63 ps|latency"):
+        simulate_small(folder, cluster__fabric=path, cluster__servers=2, layout__dp=72, training__global_batch=144)

@@ -95,7 +95,7 @@ class ClosedFormFabric:
     _by_layout: dict[Layout, Place] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_paths", Paths(self.cluster))
+        object.__setattr__(self, "_paths", Paths(self.cluster, self.placement.ranks_per_chip))
 
     def price(self, op: str, algorithm: str, group: Group, size_bytes: float) -> Price:
         """Return what an operation costs by a given algorithm.

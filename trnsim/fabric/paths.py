@@ -71,9 +71,12 @@ class Paths:
     ----------
     cluster
         The machine.
+    ranks_per_chip
+        Logical cores into which a chip is divided. >= 1.
     """
 
     cluster: ClusterTopology
+    ranks_per_chip: int
     _wires: dict[tuple[Hashable, Hashable], Wire] = field(default_factory=dict, init=False, repr=False)
     _inside: dict[tuple[int, ...], tuple[tuple[Wire, ...], float]] = field(default_factory=dict, init=False, repr=False)
 
@@ -121,7 +124,7 @@ class Paths:
 
     def _between_cores(self, chip: int, core: int, other: int) -> tuple[tuple[Wire, ...], float]:
         facts = self.cluster.server_topology.server.chip
-        rate, latency_s = facts.core_link_bandwidth_bytes_per_s.value, facts.core_link_latency_s.value
+        rate, latency_s = facts.core_link_bytes_per_s(self.ranks_per_chip), facts.core_link_latency_s.value
         return (self._wire(((chip, core), (chip, other)), CORE_LINK, rate),), latency_s
 
     def _between_chips(self, chip: int, other: int) -> tuple[tuple[Wire, ...], float]:

@@ -70,6 +70,19 @@ class Chip:
     variants: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
+    def core_link_bytes_per_s(self, logical_cores: int) -> float:
+        """Return what two logical cores exchange, per direction, when the chip is divided into so many.
+
+        A logical core of half as many physical ones has half the DMA engines.
+
+        Parameters
+        ----------
+        logical_cores
+            >= 1.
+        """
+        physical = self.neuron_cores / logical_cores
+        return self.core_link_bandwidth_bytes_per_s.value * physical / self.default_lnc
+
     def logical_cores(self, lnc: int) -> int:
         """Return the logical NeuronCores of the chip.
 

@@ -38,7 +38,7 @@ def json_text(document: Mapping[str, Any]) -> str:
       }
     }
     """
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
 def _plain(value: object) -> Any:

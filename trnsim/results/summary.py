@@ -1,4 +1,4 @@
-"""A run on one screen, as plain text: at most 45 lines of 110 columns, ASCII apart from names."""
+"""A run on one screen, as plain text: at most 48 lines of 110 columns, ASCII apart from names."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["summary_text"]
 
-_LINES = 45
+_LINES = 48
 _COLUMNS = 110
 _LEFT_COLUMNS = 54
 _LABEL_COLUMNS = 14
+_KINDS_COLUMNS = 40
+_CAN_WAIT = ("ranks", "logical cores", "tokens per step")
 _MOST_LINKS = 3
 _MOST_WARNING_LINES = 6
 _BAR_COLUMNS = 14
@@ -40,13 +42,18 @@ def summary_text(result: Result) -> str:
         "",
     ]
     tail = [
-        *_paragraph("defaults", _pairs(result.defaults), most_lines=2),
+        *_paragraph("defaults", _pairs(result.defaults), most_lines=4),
         *_paragraph("numbers", _numbers(result), most_lines=2),
     ]
     room = _LINES - len(lines) - len(tail)
     warnings = _warnings(result.warnings, min(_MOST_WARNING_LINES, room - 1))
-    derived = _paragraph("derived", _pairs(result.derived), most_lines=room - len(warnings))
+    derived = _paragraph("derived", _pairs(_answers_first(result.derived)), most_lines=room - len(warnings))
     return "\n".join(line[:_COLUMNS].rstrip() for line in (*lines, *derived, *tail, *warnings)) + "\n"
+
+
+def _answers_first(derived: Mapping[str, str]) -> dict[str, str]:
+    """Put what can be read off the other numbers last, where there may be no room."""
+    return dict(sorted(derived.items(), key=lambda item: item[0] in _CAN_WAIT))
 
 
 def _head(result: Result) -> list[str]:
@@ -115,13 +122,20 @@ def _memory(result: Result) -> list[str]:
     for term, size in memory.by_term_bytes.terms().items():
         lines.append(f"  {term:<16}{_gib(size):>12}{_percent(size / memory.limit_bytes):>8}")
     share = _percent(memory.bytes / memory.limit_bytes)
-    return [*lines, f"  {'all':<16}{_gib(memory.bytes):>12}{share:>8}  of {_gib(memory.limit_bytes)}"]
+    ranks = result.cluster.ranks_per_chip
+    lines.append(f"  {'all, per rank':<16}{_gib(memory.bytes):>12}{share:>8}  of {_gib(memory.limit_bytes)}")
+    if ranks > 1:
+        whole, limit = ranks * memory.bytes, ranks * memory.limit_bytes
+        lines.append(f"  {f'per chip ({ranks})':<16}{_gib(whole):>12}{share:>8}  of {_gib(limit)}")
+    return lines
 
 
 def _network(result: Result) -> list[str]:
     """Show which axis crosses which kinds of links, and the busiest links."""
     lines = ["axis and the network it crosses"]
-    lines += [f"  {tier.axis} {tier.size:<8,}{', '.join(tier.kinds) or 'stays on the chip'}" for tier in result.tiers]
+    for tier in result.tiers:
+        kinds = textwrap.wrap(", ".join(tier.kinds) or "stays on the chip", _KINDS_COLUMNS)
+        lines += [f"  {tier.axis} {tier.size:<8,}{kinds[0]}", *(f"{'':<13}{more}" for more in kinds[1:])]
     if not result.links:
         return lines
     lines.append("busiest links")

@@ -38,6 +38,7 @@ def trace_document(result: Result) -> dict[str, Any]:
             "name": result.name,
             "trnsim": result.provenance.trnsim,
             "scenario_sha256": result.provenance.scenario_sha256,
+            "seed": result.provenance.seed,
             "fingerprint": result.provenance.fingerprint,
             "engine_events": result.engine.events,
             "ranks": result.engine.ranks,

@@ -250,7 +250,9 @@ class RunTable(Table):
     """How the step is simulated."""
 
     steps: Annotated[int, Field(ge=1, le=100_000), WHOLE] = Field(default=2, description="steps to simulate")
-    seed: Annotated[int, Field(ge=0, lt=2**64), WHOLE] = Field(default=0, description="seed of every random stream")
+    seed: Annotated[int, Field(ge=0, lt=2**64), WHOLE] = Field(
+        default=0, description="seed of the run; nothing is drawn yet, so it changes no result"
+    )
     fidelity: Annotated[str, Choice("closed_form", later=("flow", "chunk"))] = Field(
         default="closed_form", description="how the network is modelled: closed_form prices each transfer alone"
     )
@@ -258,10 +260,14 @@ class RunTable(Table):
         default="auto", description="auto simulates ranks that behave alike once, off every rank; both give the same"
     )
     engine: Annotated[str, Choice("auto", "events", later=("replay",))] = Field(
-        default="auto", description="how time is run: events is SimPy, auto takes the fastest that is exact"
+        default="auto", description="how time is run: by the events of SimPy, the only way yet"
     )
     skew: Annotated[str, Choice("on", "off")] = Field(
         default="on", description="whether stage passes and collectives lose time to skew as the software family has it"
+    )
+    mfu_peak: Annotated[str, Choice("chip", "tensor_engine")] = Field(
+        default="chip",
+        description="peak that MFU is measured against: the chip's as AWS prints it, or its tensor engines'",
     )
     trace_ranks: Degree = Field(default=16, description="most ranks that a trace shows")
 

@@ -160,6 +160,8 @@ class Run:
         ``"closed_form"``; ``"auto"`` or ``"off"``; ``"auto"`` or ``"events"``.
     skew
         Whether passes and collectives lose time to skew.
+    mfu_peak
+        Peak that MFU is measured against: ``"chip"`` or ``"tensor_engine"``.
     trace_ranks
         Most ranks that a trace shows. >= 1.
     """
@@ -170,6 +172,7 @@ class Run:
     folding: str
     engine: str
     skew: bool
+    mfu_peak: str
     trace_ranks: int
 
 

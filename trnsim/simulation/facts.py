@@ -65,7 +65,7 @@ def model_facts(scenario: Scenario) -> ModelFacts:
 
 def step_facts(scenario: Scenario, run: Simulated, band: ErrorBand) -> Step:
     """Describe the step: time, throughput, utilization, parts."""
-    chip, time_s, tokens = scenario.cluster.server.chip, run.window.duration_s, scenario.tokens
+    time_s, tokens = run.window.duration_s, scenario.tokens
     return Step(
         time_s=time_s,
         first_step_time_s=run.window.first_step_s,
@@ -76,7 +76,7 @@ def step_facts(scenario: Scenario, run: Simulated, band: ErrorBand) -> Step:
         mfu_causal=_model_flops(scenario, causal=True) / _capacity_flops(scenario, run),
         hfu=_executed_flops(run) / _capacity_flops(scenario, run),
         peak_flops_per_s_per_chip=_peak_flops_per_s(scenario),
-        peak=f"dense {scenario.training.precision} peak of {chip.name} as AWS prints it",
+        peak=_peak_name(scenario),
         flops_rule=FLOPS_RULE,
         error_band=band,
         breakdown_rank=run.last.node.first_rank,
@@ -95,7 +95,16 @@ def _capacity_flops(scenario: Scenario, run: Simulated) -> float:
 
 
 def _peak_flops_per_s(scenario: Scenario) -> float:
-    return scenario.cluster.server.chip.peak_flops_per_s[scenario.training.precision].value
+    chip = scenario.cluster.server.chip
+    peaks = chip.peak_flops_per_s if scenario.run.mfu_peak == "chip" else chip.tensor_engine_flops_per_s
+    return peaks[scenario.training.precision].value
+
+
+def _peak_name(scenario: Scenario) -> str:
+    dtype, chip = scenario.training.precision, scenario.cluster.server.chip.name
+    if scenario.run.mfu_peak == "chip":
+        return f"dense {dtype} peak of {chip} as AWS prints it"
+    return f"dense {dtype} peak of the tensor engines of {chip}"
 
 
 def memory_facts(scenario: Scenario, machine: Machine, memories: list[StageMemory]) -> Memory:
@@ -131,7 +140,7 @@ def waterfall_facts(scenario: Scenario, run: Simulated) -> tuple[WaterfallLine, 
     """Explain the distance between peak and model FLOPs utilization."""
     return waterfall(
         parts=Breakdown(**run.account.by_heading()),
-        gemm_efficiency=run.spec.rates.gemm_efficiency,
+        gemm_efficiency=run.spec.rates.matmul_flops_per_s * scenario.ranks_per_chip / _peak_flops_per_s(scenario),
         mfu=_model_flops(scenario, causal=False) / _capacity_flops(scenario, run),
     )
 

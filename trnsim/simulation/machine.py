@@ -35,7 +35,7 @@ class Machine:
     def link_rates(self) -> dict[str, float]:
         """Return what one link of each kind, core links included, carries in one direction, bytes/s."""
         chip = self.cluster.server_topology.server.chip
-        return {CORE_LINK: chip.core_link_bandwidth_bytes_per_s.value, **self.cluster.link_rates()}
+        return {CORE_LINK: chip.core_link_bytes_per_s(self.placement.ranks_per_chip), **self.cluster.link_rates()}
 
 
 def build_machine(scenario: Scenario) -> Machine:

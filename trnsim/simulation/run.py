@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trnsim import __version__
-from trnsim.engine import Engine, fingerprint, last_step
+from trnsim.engine import Engine, fingerprint, last_step, seconds
+from trnsim.errors import InputError, Problem
 from trnsim.results import EngineFacts, ErrorBand, Provenance, Result
 from trnsim.scenario import sha256
 from trnsim.simulation import facts, traffic
@@ -17,11 +18,16 @@ from trnsim.simulation.simulated import run_engine
 from trnsim.training import populate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Bound
+    from trnsim.simulation.memory import StageMemory
     from trnsim.simulation.simulated import Simulated
 
 MEASUREMENTS_FOR_A_BAND = 2
+SKEW_MEASURED_UP_TO = 12_288
+"""Accelerators of the largest run behind the skew with scale: MegaScale, arXiv:2402.15627."""
 
 
 def simulate(scenario: Scenario) -> Result:
@@ -53,8 +59,11 @@ def simulate(scenario: Scenario) -> Result:
     """
     memories = check_memory(scenario)
     machine = build_machine(scenario)
-    run = run_engine(scenario, machine, folding=scenario.run.folding == "auto")
-    warning = memory_warning(scenario, worst(memories))
+    try:
+        run = run_engine(scenario, machine, folding=scenario.run.folding == "auto")
+    except OverflowError:
+        message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
+        raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
     return Result(
         name=scenario.name,
         provenance=Provenance(__version__, sha256(scenario), scenario.run.seed, fingerprint(run.cohorts)),
@@ -69,11 +78,21 @@ def simulate(scenario: Scenario) -> Result:
         tiers=traffic.tier_facts(run),
         waterfall=facts.waterfall_facts(scenario, run),
         assumptions=assumptions(scenario),
-        derived={**scenario.derived, **traffic.derived_algorithms(run)},
+        derived={**traffic.derived_algorithms(run), **scenario.derived},
         defaults=scenario.defaults,
-        warnings=(*scenario.warnings, *([warning] if warning else [])),
+        warnings=(*scenario.warnings, *_warnings(scenario, run, memories)),
         timeline=facts.timeline(scenario, run),
     )
+
+
+def _warnings(scenario: Scenario, run: Simulated, memories: list[StageMemory]) -> Iterator[str]:
+    """Say what only a run knows to deserve a look."""
+    nearly_full = memory_warning(scenario, worst(memories))
+    if nearly_full:
+        yield nearly_full
+    chips = -(-scenario.ranks // scenario.ranks_per_chip)
+    if run.spec.rates.scale_skew_fraction and chips > SKEW_MEASURED_UP_TO:
+        yield f"skew with scale is extrapolated: {chips:,} chips, measured up to {SKEW_MEASURED_UP_TO:,} accelerators"
 
 
 def error_band(scenario: Scenario, run: Simulated) -> ErrorBand:
@@ -81,10 +100,18 @@ def error_band(scenario: Scenario, run: Simulated) -> ErrorBand:
     family, time_s = scenario.cluster.software, run.window.duration_s
     if family.measured_rows >= MEASUREMENTS_FOR_A_BAND and family.error_fraction is not None:
         error = family.error_fraction
-        return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), error.source)
+        source = f"held-out error of the fit behind {family.name}{_fitted_otherwise(scenario)}: {error.source}"
+        return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), source)
     slow_s, fast_s = (_time_at(scenario, run, bound) for bound in ("low", "high"))
-    source = f"the range of the parameters of {family.name}, {family.measured_rows} measured rows"
+    rows = "1 measured row" if family.measured_rows == 1 else f"{family.measured_rows} measured rows"
+    source = f"the range of the parameters of {family.name}, {rows}{_fitted_otherwise(scenario)}"
     return ErrorBand("no measurement", fast_s, slow_s, source)
+
+
+def _fitted_otherwise(scenario: Scenario) -> str:
+    """Say so when the family was fitted under another recompute mode than the run has."""
+    fitted, used = scenario.cluster.software.recompute_fitted, scenario.training.recompute
+    return "" if used == fitted else f", fitted under {fitted} recompute"
 
 
 def _time_at(scenario: Scenario, run: Simulated, bound: Bound) -> float:

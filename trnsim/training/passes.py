@@ -96,7 +96,7 @@ def stage_passes(
         Recompute mode, for the host's share of launching it.
     """
     host_layers_s = rates.host_layer_s * sum(block.name == "layer" for block in blocks)
-    again = HOST_SHARE_OF_RECOMPUTE.get(str(recompute), HOST_SHARE_OF_PARTIAL_RECOMPUTE)
+    again = HOST_SHARE_OF_RECOMPUTE.get(str(recompute or "none"), HOST_SHARE_OF_PARTIAL_RECOMPUTE)
     forward = _PassPricer(rates, exchange_s, _forward_runs, host_layers_s + rates.host_pass_s)
     backward = _PassPricer(rates, exchange_s, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s)
     backward_parts = backward.parts(blocks[::-1])

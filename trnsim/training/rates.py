@@ -54,9 +54,14 @@ class Rates:
     collective_skew_s: float
     scale_skew_fraction: float
 
+    @property
+    def matmul_flops_per_s(self) -> float:
+        """What matrix multiplications reach."""
+        return self.peak_flops_per_s * self.gemm_efficiency
+
     def matmul_s(self, flops: float) -> float:
         """Time of matrix multiplications, their bytes apart."""
-        return flops / (self.peak_flops_per_s * self.gemm_efficiency)
+        return flops / self.matmul_flops_per_s
 
     def memory_s(self, size_bytes: float) -> float:
         """Time to move bytes to or from HBM."""

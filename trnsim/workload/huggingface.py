@@ -136,7 +136,7 @@ def _model_type(keys: Keys, config: Mapping[str, Any]) -> str | None:
     if named in _KINDS:
         return named
     for architecture in keys.listed("architectures") or config.get("architectures") or ():
-        if architecture in _ARCHITECTURES:
+        if isinstance(architecture, str) and architecture in _ARCHITECTURES:
             kind = _ARCHITECTURES[architecture]
             keys.notes.append(f"read as {kind}, the kind of {architecture}" + (f", not {named}" if named else ""))
             return kind

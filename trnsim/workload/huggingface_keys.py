@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Keys"]
 
+MOST: Final = 10_000_000
+"""No shape of a model has a larger number: counts stay in seconds."""
+
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "hidden size": ("hidden_size", "n_embd", "d_model"),
     "number of layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
@@ -140,10 +143,10 @@ class Keys:
     def count(self, key: str, what: str, minimum: int = 1) -> int:
         """Read a whole number that must be there."""
         value = self.value(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= minimum:
+        if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MOST:
             return value
         state = "null" if key in self else "missing"
-        shown = state if value is None else f"a whole number of at least {minimum} is due, not {value!r}"
+        shown = state if value is None else f"a whole number from {minimum} to {MOST:,} is due, not {value!r}"
         self.refuse(key, f"{shown}: the {what}")
         return 1
 

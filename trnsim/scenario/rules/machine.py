@@ -53,9 +53,22 @@ def peak_is_known(draft: Draft) -> Iterator[Problem]:
         yield draft.document.problem("training.precision", message)
 
 
+def tensor_engine_peak_is_known(draft: Draft) -> Iterator[Problem]:
+    """Rule 21, where MFU is asked for against the tensor engines alone."""
+    precision, file = draft.file.training.precision, draft.file
+    if draft.server is None or file.run.mfu_peak == "chip":
+        return
+    chip = draft.server.chip
+    if precision not in chip.tensor_engine_flops_per_s:
+        known = ", ".join(sorted(chip.tensor_engine_flops_per_s)) or "none"
+        message = f"{chip.name} has no peak of its tensor engines for {precision}; it has {known}; use chip"
+        yield draft.document.problem("run.mfu_peak", message)
+
+
 RULES = (
     Rule(("cluster.server", "cluster.lnc"), lnc_exists),
     Rule(("cluster.server", "cluster.servers"), servers_can_be_several),
     Rule(("cluster.server", "cluster.servers", "cluster.fabric"), fabric_joins_servers),
     Rule(("cluster.server", "training.precision"), peak_is_known),
+    Rule(("cluster.server", "training.precision", "run.mfu_peak"), tensor_engine_peak_is_known),
 )
