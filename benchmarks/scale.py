@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
-IMPORTS = "import simpy, networkx, pydantic, ruamel.yaml, click, rich, rich_click"
+PACKAGES = ("simpy", "networkx", "pydantic", "ruamel", "click", "rich", "rich_click")
 REPETITIONS = 3
 EVENTS_PER_MICROBATCH = 6
 EVENTS_PER_STEP = 30
@@ -133,6 +133,22 @@ def bare_loop_s(events: int) -> float:
         return perf_counter() - start_s
 
 
+def bare_imports(name: str) -> str:
+    """Return Python that imports what a run of a scenario loads of the packages that trnsim uses, and nothing else."""
+    listing = f"""
+import runpy, sys
+sys.argv = ["trnsim", "run", {name!r}]
+try:
+    runpy.run_module("trnsim", run_name="__main__")
+except SystemExit:
+    pass
+print(*(module for module in sys.modules if module.partition(".")[0] in {PACKAGES}), file=sys.stderr)
+"""
+    run = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    modules = run.stderr.splitlines()[-1].split()
+    return f"from importlib import import_module\nfor module in {modules}:\n    import_module(module)"
+
+
 def broken_facts(rows: dict[str, Counted]) -> list[str]:
     """Return the counted facts that do not hold."""
     broken = [
@@ -152,7 +168,7 @@ def broken_facts(rows: dict[str, Counted]) -> list[str]:
 
 def main(names: list[str]) -> None:
     """Print one table, and exit with 1 if a counted fact is broken."""
-    bare, helped = whole_process(["-c", IMPORTS]), whole_process(["-m", "trnsim", "--help"])
+    bare, helped = whole_process(["-c", bare_imports(names[0])]), whole_process(["-m", "trnsim", "--help"])
     print(f"bare imports: {bare.wall_s:.2f} s, {bare.mebibytes} MiB; trnsim --help: {helped.wall_s:.2f} s", end="\n\n")
     print_row("", "", "", "", "events per", "whole", "", "x cpu of", "engine x")
     print_row("scenario", "chips", "cohorts", "events", "stage and mb", "process", "memory", "imports", "bare loop")

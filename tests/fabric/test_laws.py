@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from machines import catalog_server, fabric_spec, sourced, switched_server, torus_server
 
 from trnsim.collectives import algorithm_names, op_names
+from trnsim.fabric import ClosedFormFabric
 from trnsim.parallel import Group
 
 if TYPE_CHECKING:
-    from trnsim.fabric import ClosedFormFabric
+    from trnsim.fabric.layout import Layout
 
 laws = settings(deadline=None, max_examples=60)
 operations = st.sampled_from([(op, algorithm) for op in op_names() for algorithm in algorithm_names(op)])
@@ -61,6 +62,26 @@ def test_time_grows_with_size_and_latency_and_falls_with_bandwidth(
     assert machine(number).price(*operation, group, size * factor).time_s > time_s
     assert machine(number, latency=factor).price(*operation, group, size).time_s > time_s
     assert machine(number, bandwidth=factor).price(*operation, group, size).time_s < time_s
+
+
+class LiteralFabric(ClosedFormFabric):
+    """Prices every group on its own chips."""
+
+    def _as_priced(self, layout: Layout) -> Layout:
+        return layout
+
+
+@settings(laws, max_examples=300)
+@given(cases(), operations, sizes)
+def test_groups_that_lie_alike_are_priced_as_one(
+    case: tuple[int, Group], operation: tuple[str, str], size: float
+) -> None:
+    # Moving a group on a torus, or renumbering what switches hold, keeps every route: same price, same bytes.
+    number, group = case
+    fabric = machine(number)
+    assert fabric.price(*operation, group, size) == LiteralFabric(fabric.cluster, fabric.placement).price(
+        *operation, group, size
+    )
 
 
 @laws

@@ -56,7 +56,7 @@ def test_summary_says_what_was_left_out() -> None:
         "memory of the worst rank (0, stage 0)",
         "dp 2       neuronlink-xy, efa",
         "layout.dp: 2; microbatches: 4",
-        "training.micro_batch: 1",
+        "micro_batch 1",
         "1 of 10 catalog values rest on inference or assumption (9 official, 1 assumed):",
         "4 microbatches are fewer than 8 stages",
     ],

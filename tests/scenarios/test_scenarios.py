@@ -31,6 +31,11 @@ def test_gives_what_its_header_and_the_fingerprints_say(name: str) -> None:
     beyond = (f"skew with scale is extrapolated: {chips:,} chips, measured up to 12,288 accelerators",)
     large_step = (THE_STEP_IS_LARGE,) if name == "trn3-million" else ()
     assert result.warnings == (*large_step, *(beyond if chips > 12_288 else ()))
+    # One screen shows everything that was derived and every default.
+    summary = " ".join(result.summary().split())
+    shown = [f"{key}: {text}" for key, text in result.derived.items()]
+    shown += [f"{key.rpartition('.')[2]} {text}" for key, text in result.defaults.items()]
+    assert [fact for fact in shown if fact not in summary] == []
 
 
 def test_every_scenario_and_no_other_has_a_fingerprint_and_a_reason() -> None:

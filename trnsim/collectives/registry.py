@@ -52,6 +52,7 @@ def op_names() -> tuple[str, ...]:
     return tuple(sorted({op for algorithm in _found().values() for op in algorithm.builders}))
 
 
+@cache
 def program(op: str, algorithm: str, arrangement: Arrangement) -> Program:
     """Return the program of a collective operation on a group.
 

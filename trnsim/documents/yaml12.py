@@ -67,19 +67,24 @@ def parse_yaml(text: str) -> Parsed:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return _Reader(YAML(typ="safe", pure=True).parse(text)).document()
+        return _Reader(YAML(typ="safe").parse(text)).document()
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Faulty([Problem("", _reason(error), None if mark is None else mark.line + 1)]) from None
+        line = None if mark is None else mark.line + 1
+        raise Faulty([Problem("", _reason(error, text, line), line)]) from None
     except YAMLError as error:
         reason = " ".join(str(error).split())
         raise Faulty([Problem("", f"not YAML: {reason}")]) from None
 
 
-def _reason(error: Any) -> str:
-    if "'\\t'" in (error.problem or ""):
+def _reason(error: Any, text: str, line: int | None) -> str:
+    if line is not None and "\t" in _indentation(text.splitlines()[line - 1 : line]):
         return "a tab; YAML is indented with spaces only"
     return "not YAML: " + ", ".join(part for part in (error.context, error.problem) if part)
+
+
+def _indentation(lines: list[str]) -> str:
+    return "".join(line[: len(line) - len(line.lstrip())] for line in lines)
 
 
 class _Reader:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 PICOSECONDS_PER_SECOND = 10**12
 
 
+@lru_cache(maxsize=4096)
 def picoseconds(duration_s: float) -> int:
     """Round a duration up to whole picoseconds; the only place where time is rounded.
 

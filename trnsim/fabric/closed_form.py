@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from trnsim.collectives import Arrangement, algorithm_names, program
-from trnsim.fabric.layout import Layout, lay_out, tours
+from trnsim.fabric.layout import Layout, lay_out, renumbered, tours
 from trnsim.fabric.paths import CORE_LINK, Paths
 from trnsim.fabric.price import Cost
 from trnsim.fabric.steps import step_traffic, transfer_traffic
@@ -177,9 +177,22 @@ class ClosedFormFabric:
 
     def _place(self, group: Group) -> Place:
         if group not in self._places:
-            layout = lay_out(group, self.placement)
+            layout = self._as_priced(lay_out(group, self.placement))
             self._places[group] = self._by_layout.setdefault(layout, Place(layout))
         return self._places[group]
+
+    def _as_priced(self, layout: Layout) -> Layout:
+        """Forget which chips of its servers a group has, where that makes no difference to what it pays.
+
+        It makes one only if a switch group that ends inside a server may hold members of two servers.
+        """
+        moved = renumbered(layout, self.cluster.server_topology.server)
+        if layout.in_one_server:
+            return moved
+        chips = self._paths.chips
+        apart = chips - max(layout.spread, moved.spread)
+        whole = all(block % chips == 0 or block <= apart or block >= self.cluster.chips for block in self._paths.blocks)
+        return moved if whole else layout
 
     def _program_cost(self, op: str, algorithm: str, layout: Layout) -> Cost:
         server = self.cluster.server_topology.server

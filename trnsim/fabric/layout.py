@@ -9,14 +9,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from trnsim.collectives import disjoint_cycles
-from trnsim.hardware import TorusScaleUp
+from trnsim.hardware import SwitchedScaleUp, TorusScaleUp
 from trnsim.parallel import Slot
+from trnsim.topology.torus import torus_coordinates
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trnsim.hardware import Server
     from trnsim.parallel import Group, Placement
 
-__all__ = ["Layout", "lay_out", "tours"]
+__all__ = ["Layout", "lay_out", "renumbered", "tours"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,12 @@ class Layout:
     def members_per_chip(self) -> int:
         """Members on the chip that has most."""
         return max(Counter((slot.server, slot.chip) for slot in self.unit).values())
+
+    @property
+    def spread(self) -> int:
+        """Distance between the lowest and the highest of the places that the members take in their servers."""
+        chips = [slot.chip for slot in self.unit]
+        return max(chips) - min(chips)
 
     def contents(self) -> Counter[tuple[Slot, ...]]:
         """Count the servers by what they hold of the group: places with the server's number left at 0."""
@@ -113,6 +122,63 @@ def lay_out(group: Group, placement: Placement) -> Layout:
     unit = tuple(Slot(slot.server - first, slot.chip, slot.core) for slot in slots)
     layout = Layout(group.size, unit, first, step)
     return Layout(group.size, unit, 0, 0) if layout.in_one_server else layout
+
+
+def renumbered(layout: Layout, server: Server) -> Layout:
+    """Return the layout on other chips of its servers, with the same chips for all that lie alike.
+
+    A torus is moved so that the first member sits on chip 0. Under switches racks, sleds and places of a sled are
+    numbered as members come to use them. Both keep every route as it is, so a group costs the same as before, unless
+    a switch group of the fabric between servers ends inside a server.
+
+    Examples
+    --------
+    >>> from trnsim.hardware import load_server
+    >>> from trnsim.parallel import Group, Placement
+    >>> server = load_server("trn3-gen2-ultraserver")
+    >>> layout = lay_out(Group(first=5, stride=72, size=4), Placement(ranks_per_chip=1, chips=144))
+    >>> [slot.chip for slot in renumbered(layout, server).unit]
+    [0, 72]
+    """
+    scale_up = server.scale_up
+    if isinstance(scale_up, TorusScaleUp):
+        names = _moved_to_origin([slot.chip for slot in layout.unit], scale_up.dims)
+    elif isinstance(scale_up, SwitchedScaleUp):
+        names = _by_first_use([slot.chip for slot in layout.unit], (scale_up.sled_size, scale_up.rack_size))
+    else:
+        return layout
+    unit = tuple(Slot(slot.server, chip, slot.core) for slot, chip in zip(layout.unit, names, strict=True))
+    return Layout(layout.size, unit, layout.first_server, layout.server_step)
+
+
+def _moved_to_origin(chips: Sequence[int], dims: tuple[int, ...]) -> list[int]:
+    origin = torus_coordinates(chips[0], dims)
+    return [
+        sum(
+            (place - start) % size * math.prod(dims[:axis])
+            for axis, (place, start, size) in enumerate(zip(torus_coordinates(chip, dims), origin, dims, strict=True))
+        )
+        for chip in chips
+    ]
+
+
+def _by_first_use(chips: Sequence[int], sizes: tuple[int, int]) -> list[int]:
+    """Give racks, sleds of a rack and places of a sled their numbers in the order of use; twins keep equal places."""
+    sled_size, rack_size = sizes
+    racks: dict[int, int] = {}
+    sleds: dict[int, int] = {}
+    places: dict[tuple[int, int], int] = {}
+    used: Counter[int] = Counter()
+    names = []
+    for chip in chips:
+        rack, in_rack = divmod(chip, rack_size)
+        sled, place = divmod(in_rack, sled_size)
+        rack, sled = racks.setdefault(rack, len(racks)), sleds.setdefault(sled, len(sleds))
+        if (sled, place) not in places:
+            places[sled, place] = used[sled]
+            used[sled] += 1
+        names.append(rack * rack_size + sled * sled_size + places[sled, place])
+    return names
 
 
 def tours(layout: Layout, server: Server) -> tuple[tuple[int, ...], ...]:

@@ -92,7 +92,8 @@ class Mesh:
 
     def stride(self, axis: str) -> int:
         """Distance in ranks between neighbours along an axis."""
-        return self._strides.get(axis, self.ranks)
+        found = self._strides.get(axis)
+        return self.ranks if found is None else found
 
     def rank(self, coordinates: Mapping[str, int]) -> int:
         """Return the rank at the given coordinates; axes that are left out are at 0."""

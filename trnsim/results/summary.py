@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ def summary_text(result: Result) -> str:
         "",
     ]
     tail = [
-        *_paragraph("defaults", _pairs(result.defaults), most_lines=4),
+        *_paragraph("defaults", _defaults(result.defaults), most_lines=5),
         *_paragraph("numbers", _numbers(result), most_lines=2),
     ]
     room = _LINES - len(lines) - len(tail)
@@ -180,6 +181,13 @@ def _paragraph(label: str, text: str, *, most_lines: int) -> list[str]:
         text, _COLUMNS - _LABEL_COLUMNS, max_lines=most_lines, placeholder=" ...", break_on_hyphens=False
     )
     return [_line(label if number == 0 else "", line) for number, line in enumerate(wrapped)]
+
+
+def _defaults(defaults: Mapping[str, str]) -> str:
+    """Name each key without its table, unless two tables have a key of that name."""
+    short = {key: key.rpartition(".")[2] for key in defaults}
+    uses = Counter(short.values())
+    return ", ".join(f"{short[key] if uses[short[key]] == 1 else key} {text}" for key, text in defaults.items())
 
 
 def _pairs(pairs: Mapping[str, str]) -> str:

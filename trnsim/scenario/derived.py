@@ -41,7 +41,7 @@ def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
 
 def _of_ranks(draft: Draft, scenario: Scenario, ranks: Ranks) -> Iterator[tuple[str, str]]:
     layout, cluster = scenario.layout, scenario.cluster
-    yield "ranks", f"{scenario.ranks:,} = {ranks.replica_text} x dp {layout.dp:,}; the cluster has {ranks.cluster_text}"
+    yield "ranks", f"{scenario.ranks:,} = {ranks.replica_text} x dp {layout.dp:,}"
     if draft.file.layout.dp == "auto":
         yield "dp", f"{layout.dp:,} = {ranks.available:,} ranks / ({ranks.replica_text})"
     idle = ranks.available - scenario.ranks

@@ -64,6 +64,7 @@ def simulate(scenario: Scenario) -> Result:
     except OverflowError:
         message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
         raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
+    sent = traffic.all_sent(run)
     return Result(
         name=scenario.name,
         provenance=Provenance(__version__, sha256(scenario), scenario.run.seed, fingerprint(run.cohorts)),
@@ -71,14 +72,14 @@ def simulate(scenario: Scenario) -> Result:
         step=facts.step_facts(scenario, run, error_band(scenario, run)),
         memory=facts.memory_facts(scenario, machine, memories),
         collectives=traffic.collective_facts(run),
-        links=traffic.link_facts(machine, run),
+        links=traffic.link_facts(machine, run, sent),
         engine=_engine_facts(scenario, run),
         model=facts.model_facts(scenario),
         stages=facts.stage_facts(run, memories),
-        tiers=traffic.tier_facts(run),
+        tiers=traffic.tier_facts(run.spec.mesh, sent),
         waterfall=facts.waterfall_facts(scenario, run),
         assumptions=assumptions(scenario),
-        derived={**traffic.derived_algorithms(run), **scenario.derived},
+        derived={**traffic.derived_algorithms(sent), **scenario.derived},
         defaults=scenario.defaults,
         warnings=(*scenario.warnings, *_warnings(scenario, run, memories)),
         timeline=facts.timeline(scenario, run),

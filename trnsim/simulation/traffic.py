@@ -21,12 +21,15 @@ from trnsim.training import (
 from trnsim.workload import WEIGHT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trnsim.fabric import Price
+    from trnsim.parallel import Mesh
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.simulated import Simulated
     from trnsim.training import Node
+
+    Sent = Sequence[tuple["Use", int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +81,14 @@ def collective_facts(run: Simulated) -> tuple[CollectiveUse, ...]:
     )
 
 
-def link_facts(machine: Machine, run: Simulated) -> tuple[LinkUse, ...]:
+def all_sent(run: Simulated) -> Sent:
+    """Return what all ranks send in one step, each with the number of ranks that send it."""
+    return [(use, node.ranks) for node in run.folding.nodes for use in _sent(run, node)]
+
+
+def link_facts(machine: Machine, run: Simulated, sent: Sent) -> tuple[LinkUse, ...]:
     """Count the bytes of one step on the links of each kind, busiest first."""
-    counts, rates, carried = machine.fabric.link_counts(), machine.link_rates(), _carried(run)
+    counts, rates, carried = machine.fabric.link_counts(), machine.link_rates(), _carried(sent)
     found = [
         LinkUse(
             name=kind,
@@ -95,36 +103,32 @@ def link_facts(machine: Machine, run: Simulated) -> tuple[LinkUse, ...]:
     return tuple(sorted(found, key=lambda link: -link.utilization_fraction))
 
 
-def _carried(run: Simulated) -> dict[str, int]:
+def _carried(sent: Sent) -> dict[str, int]:
     """Sum the bytes on all links of a kind, exactly, so that folding does not change the last digit."""
     transfers: Counter[tuple[str, float, int]] = Counter()
-    for node in run.folding.nodes:
-        for use in _sent(run, node):
-            for kind, size_bytes in use.price.bytes_by_kind.items():
-                transfers[kind, size_bytes, _payers(use)] += use.count * node.ranks
+    for use, ranks in sent:
+        for kind, size_bytes in use.price.bytes_by_kind.items():
+            transfers[kind, size_bytes, _payers(use)] += use.count * ranks
     total: dict[str, Fraction] = {}
     for (kind, size_bytes, payers), count in transfers.items():
         total[kind] = total.get(kind, Fraction(0)) + Fraction(size_bytes) * count / payers
     return {kind: round(carried) for kind, carried in total.items()}
 
 
-def tier_facts(run: Simulated) -> tuple[Tier, ...]:
+def tier_facts(mesh: Mesh, sent: Sent) -> tuple[Tier, ...]:
     """Say which kinds of links the groups of each axis cross."""
     kinds: dict[str, dict[str, None]] = {}
-    for node in run.folding.nodes:
-        for use in _sent(run, node):
-            kinds.setdefault(use.axis, {}).update(dict.fromkeys(use.price.bytes_by_kind))
-    mesh = run.spec.mesh
+    for use, _ in sent:
+        kinds.setdefault(use.axis, {}).update(dict.fromkeys(use.price.bytes_by_kind))
     return tuple(Tier(axis, mesh.size(axis), tuple(kinds[axis])) for axis in ("tp", "pp", "dp") if axis in kinds)
 
 
-def derived_algorithms(run: Simulated) -> dict[str, str]:
+def derived_algorithms(sent: Sent) -> dict[str, str]:
     """Return the algorithms of all collectives, over all ranks."""
     chosen: dict[str, dict[str, None]] = {}
-    for node in run.folding.nodes:
-        for use in _sent(run, node):
-            if use.op != "send-recv":
-                chosen.setdefault(f"{use.axis} {use.op}", {})[use.price.algorithm] = None
+    for use, _ in sent:
+        if use.op != "send-recv":
+            chosen.setdefault(f"{use.axis} {use.op}", {})[use.price.algorithm] = None
     named = (f"{use} {' or '.join(algorithms)}" for use, algorithms in chosen.items())
     return {"algorithms": ", ".join(named)} if chosen else {}
 

@@ -82,7 +82,7 @@ def _groups(folding: Folding, cohorts: list[Cohort]) -> dict[tuple[str, Cohort],
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    """Turns prices into plans; ranks of a stage with the same tensor prices share their passes."""
+    """Turns prices into plans; ranks with the same blocks and the same tensor prices share their passes."""
 
     spec: StepSpec
     passes: dict[tuple[object, ...], StagePasses]
@@ -106,7 +106,7 @@ class _Planner:
 
     def _passes(self, stage: Stage, node: Node) -> StagePasses:
         spec, tensor = self.spec, node.prices.tensor
-        key = (stage.number, *((use, price.time_s) for use, price in tensor.items()))
+        key = (id(stage.blocks), *((use, price.time_s) for use, price in tensor.items()))
         if key not in self.passes:
 
             def exchange_s(exchange: Exchange) -> float:

@@ -40,17 +40,21 @@ class Stage:
         Its blocks in forward order.
     buckets
         Its gradient buckets.
-    turns
-        Its passes in the order of the schedule.
     exchanges
         Tensor-parallel collectives of one microbatch, forward and backward, counted.
+    turns
+        Its passes in the order of the schedule.
+
+    Notes
+    -----
+    Stages with the same content share it as one object.
     """
 
     number: int
     blocks: tuple[Block, ...]
     buckets: tuple[Bucket, ...]
-    turns: tuple[Pass, ...]
     exchanges: Mapping[Exchange, int]
+    turns: tuple[Pass, ...]
 
     @property
     def parameters(self) -> int:
@@ -105,6 +109,14 @@ class Folding:
     colouring: Colouring
 
 
+class _Content(NamedTuple):
+    """What stages of equally many layers share, the first and the last apart."""
+
+    blocks: tuple[Block, ...]
+    buckets: tuple[Bucket, ...]
+    exchanges: Mapping[Exchange, int]
+
+
 class _Seat(NamedTuple):
     """Tensor rank, stage, and number of the replica class."""
 
@@ -143,13 +155,22 @@ def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier
 
 
 def _stages(spec: StepSpec) -> tuple[Stage, ...]:
+    last = len(spec.split) - 1
+    contents: dict[tuple[int, bool, bool], _Content] = {}
     found = []
     for number, turns in enumerate(schedule(spec.schedule, len(spec.split), spec.microbatches)):
-        blocks = stage_blocks(spec.model, spec.shard, number, spec.split)
-        items = [item for block in blocks for item in (*block.forward, *block.recompute, *block.backward)]
-        exchanges = Counter(item for item in items if isinstance(item, Exchange))
-        found.append(Stage(number, blocks, gradient_buckets(blocks, spec.bucket_parameters), turns, exchanges))
+        alike = (spec.split[number], number == 0, number == last)
+        if alike not in contents:
+            contents[alike] = _content(spec, number)
+        found.append(Stage(number, *contents[alike], turns))
     return tuple(found)
+
+
+def _content(spec: StepSpec, stage: int) -> _Content:
+    blocks = stage_blocks(spec.model, spec.shard, stage, spec.split)
+    items = [item for block in blocks for item in (*block.forward, *block.recompute, *block.backward)]
+    exchanges = Counter(item for item in items if isinstance(item, Exchange))
+    return _Content(blocks, gradient_buckets(blocks, spec.bucket_parameters), exchanges)
 
 
 def _classes(spec: StepSpec, meeting_tier: MeetingTier) -> list[ReplicaClass]:

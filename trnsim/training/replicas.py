@@ -41,8 +41,9 @@ def replica_classes(mesh: Mesh, placement: Placement, meeting_tier: MeetingTier)
     """
     found: dict[tuple[int, ...], list[int]] = {}
     neighbours: dict[int, list[tuple[int, int]]] = {}
+    stride = mesh.stride("dp")
     for replica in range(mesh.size("dp")):
-        start = replica * mesh.stride("dp")
+        start = replica * stride
         offset = start % placement.ranks_per_server
         if offset not in neighbours:
             neighbours[offset] = _neighbouring_chips(mesh, placement, start)
