@@ -142,7 +142,8 @@ try:
     runpy.run_module("trnsim", run_name="__main__")
 except SystemExit:
     pass
-print(*(module for module in sys.modules if module.partition(".")[0] in {PACKAGES}), file=sys.stderr)
+wanted = [name for name in sys.modules if name.partition(".")[0] in {PACKAGES}]
+print(*(name for name in wanted if sys.modules[name].__name__ == name), file=sys.stderr)
 """
     run = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
     modules = run.stderr.splitlines()[-1].split()
