@@ -213,8 +213,9 @@ class ClosedFormFabric:
         links: dict[str, float] = defaultdict(float)
         for traffic, steps, fraction in phases:
             kind, seconds_per_byte = traffic.bottleneck(groups_per_chip)
+            share = steps * fraction
             latency_s += steps * traffic.latency_s
-            seconds[kind] += float(steps * fraction) * seconds_per_byte
+            seconds[kind] += float(share) * seconds_per_byte
             for carrier, transfers in traffic.carried().items():
-                links[carrier] += float(steps * fraction * transfers)
+                links[carrier] += share.numerator * transfers / share.denominator
         return Cost(algorithm, latency_s, dict(seconds), dict(links))

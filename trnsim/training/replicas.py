@@ -9,6 +9,7 @@ is simulated by its first replica.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,18 +40,18 @@ def replica_classes(mesh: Mesh, placement: Placement, meeting_tier: MeetingTier)
     meeting_tier
         Tier of the fabric at which two chips of the cluster meet.
     """
+    replicas, stride = mesh.size("dp"), mesh.stride("dp")
+    period = placement.ranks_per_server // math.gcd(stride, placement.ranks_per_server)
+    neighbours = [_neighbouring_chips(mesh, placement, place * stride) for place in range(min(period, replicas))]
+    if not any(neighbours):
+        return [ReplicaClass(first, len(range(first, replicas, period))) for first in range(len(neighbours))]
     found: dict[tuple[int, ...], list[int]] = {}
-    neighbours: dict[int, list[tuple[int, int]]] = {}
-    stride = mesh.stride("dp")
-    for replica in range(mesh.size("dp")):
-        start = replica * stride
-        offset = start % placement.ranks_per_server
-        if offset not in neighbours:
-            neighbours[offset] = _neighbouring_chips(mesh, placement, start)
-        first_chip = start // placement.ranks_per_server * placement.chips
-        tiers = [meeting_tier(first_chip + a, first_chip + b) for a, b in neighbours[offset]]
-        found.setdefault((offset, *tiers), []).append(replica)
-    return [ReplicaClass(replicas[0], len(replicas)) for replicas in found.values()]
+    for replica in range(replicas):
+        first_chip = replica * stride // placement.ranks_per_server * placement.chips
+        place = replica % period
+        tiers = (meeting_tier(first_chip + a, first_chip + b) for a, b in neighbours[place])
+        found.setdefault((place, *tiers), []).append(replica)
+    return [ReplicaClass(alike[0], len(alike)) for alike in found.values()]
 
 
 def _neighbouring_chips(mesh: Mesh, placement: Placement, start: int) -> list[tuple[int, int]]:
