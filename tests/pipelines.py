@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trnsim.engine import Activity, Collective, Engine, Part, Window, last_step
+from trnsim.engine import Activity, Collective, Engine, Part, Transfer, Window, last_step
 from trnsim.schedules import schedule
 from trnsim.training import Bucket, Neighbourhood, RankPlan, StagePasses, train
 
@@ -30,7 +30,16 @@ def plan(kind: str, stage: int, stages: int, microbatches: int, work: StagePasse
         "optimizer": activity("optimizer", 0.0, "optimizer"),
         "gather_s": None,
     }
-    return RankPlan(turns=schedule(kind, stages, microbatches)[stage], passes=work, **{**given, **transfers})  # type: ignore[arg-type]
+    turns = schedule(kind, stages, microbatches)[stage]
+    planned = {key.removesuffix("_s"): transfer(value) for key, value in {**given, **transfers}.items()}
+    return RankPlan(turns=turns, passes=work, **planned)  # type: ignore[arg-type]
+
+
+def transfer(value: object) -> object:
+    """Make transfers of seconds; leave everything else alone."""
+    if isinstance(value, tuple):
+        return tuple(transfer(seconds) for seconds in value)
+    return Transfer(value) if isinstance(value, float) else value
 
 
 def run_pipeline(plans: list[RankPlan], *, replicas: int = 1, steps: int = 1) -> tuple[Engine, Window]:

@@ -12,6 +12,7 @@ from trnsim.engine import (
     Engine,
     Part,
     Story,
+    Transfer,
     Wait,
     account,
     fingerprint,
@@ -37,7 +38,7 @@ def test_a_message_delays_the_receiver_and_occupies_the_sender() -> None:
 
     def send() -> Story:
         yield from sender.perform(work(2.0))
-        yield from sender.send(receiver, SEND, "activation", 0, 1.0)
+        yield from sender.send(receiver, SEND, "activation", 0, Transfer(1.0))
         yield from sender.perform(work(4.0))
         sender.end_step()
 
@@ -66,7 +67,7 @@ def test_a_message_that_came_early_costs_nothing() -> None:
         receiver.end_step()
 
     def send() -> Story:
-        yield from sender.send(receiver, SEND, "activation", 0, 1.0)
+        yield from sender.send(receiver, SEND, "activation", 0, Transfer(1.0))
         sender.end_step()
 
     engine.start(sender, send())
@@ -84,7 +85,7 @@ def test_a_collective_starts_with_its_last_member_and_all_leave_together() -> No
 
     def member(cohort: Cohort, arrival_s: float) -> Story:
         yield from cohort.perform(work(arrival_s))
-        yield from cohort.wait(cohort.launch(group, REDUCE, 0, 3.0), REDUCE)
+        yield from cohort.wait(cohort.launch(group, REDUCE, 0, Transfer(3.0)), REDUCE)
         cohort.end_step()
 
     for cohort, arrival_s in zip(cohorts, (1.0, 2.0, 4.0), strict=True):
@@ -103,9 +104,9 @@ def test_collectives_of_a_group_run_one_after_the_other() -> None:
     group = Collective("dp", {cohort: 4})
 
     def member() -> Story:
-        first = cohort.launch(group, REDUCE, 0, 3.0)
+        first = cohort.launch(group, REDUCE, 0, Transfer(3.0))
         yield from cohort.perform(work(1.0))
-        second = cohort.launch(group, REDUCE, 1, 3.0)
+        second = cohort.launch(group, REDUCE, 1, Transfer(3.0))
         yield from cohort.wait(first, REDUCE)
         yield from cohort.wait(second, REDUCE)
         cohort.end_step()
@@ -145,7 +146,7 @@ def folded(members: int) -> Iterator[Engine]:
 
         def member(cohort: Cohort, group: Collective = group) -> Story:
             yield from cohort.perform(work(1.0))
-            yield from cohort.wait(cohort.launch(group, REDUCE, 0, 0.5), REDUCE)
+            yield from cohort.wait(cohort.launch(group, REDUCE, 0, Transfer(0.5)), REDUCE)
             cohort.end_step()
 
         for cohort in cohorts:
@@ -203,7 +204,7 @@ def test_a_rank_that_never_joins_is_named() -> None:
     group = Collective("dp", {many: 127, one: 1})
 
     def join() -> Story:
-        yield from many.wait(many.launch(group, REDUCE, 0, 1.0), REDUCE)
+        yield from many.wait(many.launch(group, REDUCE, 0, Transfer(1.0)), REDUCE)
 
     engine.start(many, join())
     engine.start(one, one.perform(work(1.0)))
@@ -219,7 +220,7 @@ def test_two_ranks_that_call_in_different_orders_stall() -> None:
 
     def member(cohort: Cohort, keys: tuple[str, str]) -> Story:
         for key in keys:
-            yield from cohort.wait(cohort.launch(group, REDUCE, key, 1.0), REDUCE)
+            yield from cohort.wait(cohort.launch(group, REDUCE, key, Transfer(1.0)), REDUCE)
 
     for cohort, keys in zip(cohorts, (("A", "B"), ("B", "A")), strict=True):
         engine.start(cohort, member(cohort, keys))

@@ -149,8 +149,7 @@ def test_an_empty_table_and_a_missing_schema(tmp_path: Path) -> None:
             "not modelled yet; choose from 1f1b, gpipe",
         ),
         ("schedule.kind=zero_bubble", "schedule.kind = zero_bubble", "not modelled yet"),
-        ("run.fidelity=flow", "run.fidelity = flow", "not modelled yet; choose from closed_form"),
-        ("run.fidelity=chunk", "run.fidelity = chunk", "not modelled yet"),
+        ("run.fidelity=chunk", "run.fidelity = chunk", "not modelled yet; choose from closed_form, flow"),
         ("run.folding=verify", "run.folding = verify", "not modelled yet"),
         ("run.engine=replay", "run.engine = replay", "not modelled yet"),
         ("training.data_parallel_overlap=prefetch", "training.data_parallel_overlap = prefetch", "not modelled yet"),
@@ -401,7 +400,7 @@ def test_defaults_are_those_of_the_contract(base: Base) -> None:
     assert (run.steps, run.seed, run.fidelity, run.folding, run.engine, run.skew) == (
         2,
         0,
-        "closed_form",
+        "flow",
         "auto",
         "auto",
         True,

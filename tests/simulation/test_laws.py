@@ -146,12 +146,24 @@ def test_folding_really_folds(folder: Path) -> None:
 @pytest.mark.parametrize("kind", ["1f1b", "gpipe"])
 def test_64_more_microbatches_add_exactly_64_slots(folder: Path, kind: str) -> None:
     # Beyond the fill, a step grows by the same slot per microbatch: T(128) - T(64) = 64 slots, to the picosecond.
+    alone = {"schedule__kind": kind, "run__fidelity": "closed_form"}
     ends = [
-        round(simulate_small(folder, training__global_batch=4 * m, schedule__kind=kind).step.time_s * 1e12)
-        for m in (64, 96, 128)
+        round(simulate_small(folder, training__global_batch=4 * m, **alone).step.time_s * 1e12) for m in (64, 96, 128)
     ]
     assert ends[2] - ends[1] == ends[1] - ends[0]
     assert (ends[2] - ends[0]) % 64 == 0
+
+
+def test_shared_links_lengthen_a_step(folder: Path) -> None:
+    # Gradient buckets leave while tensor collectives run over the same links of a sled: both get slower, so the step
+    # is longer than with every transfer alone on its links, and by less than all that travels.
+    parts = {}
+    for fidelity in ("closed_form", "flow"):
+        step = simulate_small(folder, layout__pp=1, layout__dp=8, run__fidelity=fidelity).step
+        parts[fidelity] = (step.time_s, step.breakdown_s.exposed_tp + step.breakdown_s.exposed_dp)
+    longer_s = parts["flow"][0] - parts["closed_form"][0]
+    assert 0 < longer_s < parts["closed_form"][1]
+    assert parts["flow"][1] - parts["closed_form"][1] == pytest.approx(longer_s, rel=1e-6)
 
 
 def test_parts_sum_to_the_step(folder: Path) -> None:
@@ -165,8 +177,9 @@ def test_parts_sum_to_the_step(folder: Path) -> None:
 def test_one_slow_layer_split_lengthens_the_step_by_what_theory_says(folder: Path) -> None:
     # The last stage (it has the head) sets the beat: T = F_0 + m (F_1 + B_1) + B_0 + sends. One layer moved from the
     # first stage to the last adds m layers there and saves one in the fill: 15 layers for 16 microbatches.
-    even = simulate_small(folder, run__skew="off")
-    uneven = simulate_small(folder, run__skew="off", layout__stages=[3, 5])
+    alone = {"run__skew": "off", "run__fidelity": "closed_form"}
+    even = simulate_small(folder, **alone)
+    uneven = simulate_small(folder, **alone, layout__stages=[3, 5])
     before, after = even.stages[0], uneven.stages[0]
     layer_s = before.forward_s + before.backward_s - after.forward_s - after.backward_s
     pipeline_s = [
@@ -178,7 +191,8 @@ def test_one_slow_layer_split_lengthens_the_step_by_what_theory_says(folder: Pat
 
 def test_skew_multiplies_passes(folder: Path) -> None:
     # D16: pass x (1 + j log2(hosts)); 16 chips are 4 sleds (hosts): log2 = 2. Skew is that share of compute and exposed tp.
-    step = simulate_small(folder, layout__pp=1, layout__dp=8, cluster__software="neuron-trn3").step
+    alone = {"cluster__software": "neuron-trn3", "run__fidelity": "closed_form"}
+    step = simulate_small(folder, layout__pp=1, layout__dp=8, **alone).step
     parts = step.breakdown_s
     passes_s = parts.compute + parts.recompute + parts.exposed_tp
     assert parts.skew == pytest.approx(0.014 * 2 * passes_s, rel=1e-6)

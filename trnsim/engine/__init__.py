@@ -10,7 +10,7 @@ from trnsim.engine.colours import Colouring, Meeting, refine
 from trnsim.engine.core import Call, Cohort, Collective, Engine, Story
 from trnsim.engine.fingerprint import fingerprint
 from trnsim.engine.log import Log
-from trnsim.engine.operations import Activity, Operation, Part, Span, Wait, spans
+from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
 
 __all__ = [
     "Account",
@@ -27,6 +27,7 @@ __all__ = [
     "Span",
     "Story",
     "Stretch",
+    "Transfer",
     "Wait",
     "Window",
     "account",

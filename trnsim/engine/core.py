@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 import simpy
 from simpy.core import EmptySchedule
 
-from trnsim.engine.clock import picoseconds, seconds
+from trnsim.engine.clock import seconds
 from trnsim.engine.log import Log
+from trnsim.engine.shared_links import SharedLinks
 from trnsim.errors import SimulationStalledError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from trnsim.engine.operations import Activity, Wait
+    from trnsim.engine.operations import Activity, Transfer, Wait
+    from trnsim.engine.shared_links import Course
 
 Story = Generator[simpy.Event, None, None]
 
@@ -30,12 +32,13 @@ class _Arrival(simpy.Event):
 
     ready_ps = -1
 
-    def happen_in(self, delay_ps: int) -> None:
-        """Settle the moment: the cause is known now, the event happens `delay_ps` from now."""
-        self.ready_ps = int(self.env.now)
+    def happen(self) -> None:
+        """Let it happen at once, as a part of the event that is going on."""
         self._ok = True
         self._value = None
-        self.env.schedule(self, delay=delay_ps)
+        callbacks, self.callbacks = self.callbacks, None  # type: ignore[assignment]  # as SimPy does with what is over
+        for callback in callbacks:
+            callback(self)
 
 
 class Call(_Arrival):
@@ -59,7 +62,7 @@ class Call(_Arrival):
 
 
 class Collective:
-    """A group of the machine; its collectives run one at a time, in the order in which they complete.
+    """A group of the machine; its collectives run one at a time, in the order in which all have joined.
 
     Parameters
     ----------
@@ -74,20 +77,38 @@ class Collective:
         self.members = dict(members)
         self.size = sum(members.values())
         self._open: dict[Hashable, Call] = {}
-        self._free_ps = 0
+        self._waiting: list[tuple[Call, Course]] = []
 
-    def join(self, cohort: Cohort, name: str, key: Hashable, duration_ps: int) -> Call:
+    def join(self, cohort: Cohort, name: str, key: Hashable, course: Course) -> Call:
         """Let all members that belong to `cohort` join the call `key`; the last cohort to join starts it."""
+        engine = cohort.engine
         call = self._open.get(key)
         if call is None:
-            call = self._open[key] = Call(self, name, cohort.engine.environment)
-        now = call.joined_ps[cohort] = cohort.engine.now_ps
+            call = self._open[key] = Call(self, name, engine.environment)
+        now_ps = call.joined_ps[cohort] = engine.now_ps
         if len(call.joined_ps) == len(self.members):
             del self._open[key]
-            call.start_ps = max(now, self._free_ps)
-            call.end_ps = self._free_ps = call.start_ps + duration_ps
-            call.happen_in(call.end_ps - now)
+            call.ready_ps = now_ps
+            self._waiting.append((call, course))
+            if len(self._waiting) == 1:
+                self._start_first(engine)
         return call
+
+    def _start_first(self, engine: Engine) -> None:
+        call, course = self._waiting[0]
+        call.start_ps = engine.now_ps
+        engine.carry(course, self.links, lambda: self._end_first(engine))
+
+    def _end_first(self, engine: Engine) -> None:
+        call, _ = self._waiting.pop(0)
+        call.end_ps = engine.now_ps
+        if self._waiting:
+            self._start_first(engine)
+        call.happen()
+
+    def links(self, kind: str) -> list[Hashable]:
+        """Return the links of a kind that lead from and to its members, one member of each cohort."""
+        return [(cohort, way, kind) for cohort in self.members for way in ("out", "in")]
 
 
 class Cohort:
@@ -136,23 +157,27 @@ class Cohort:
         """
         engine, start = self.engine, self.engine.now_ps
         ready = start + activity.head_ps
-        if activity.rendezvous is None or group is None or len(group.members) == 1:
+        if activity.rendezvous is None or group is None:
             if activity.duration_ps:
                 yield engine.environment.timeout(activity.duration_ps)
+        elif len(group.members) == 1:
+            over = _Arrival(engine.environment)
+            engine.carry(activity.course(), group.links, over.happen)
+            yield over
         else:
             if activity.head_ps:
                 yield engine.environment.timeout(activity.head_ps)
-            rest = activity.duration_ps - activity.head_ps
-            call = group.join(self, activity.name, (activity.name, key), rest)
+            call = group.join(self, activity.name, (activity.name, key), activity.course(activity.rendezvous))
             yield from self._block(call, call.describe)
             ready = call.ready_ps
         self.log.add(activity, start, ready, engine.now_ps)
 
-    def send(self, receiver: Cohort, wait: Wait, what: str, microbatch: int, duration_s: float) -> Story:
+    def send(self, receiver: Cohort, wait: Wait, what: str, microbatch: int, transfer: Transfer) -> Story:
         """Push a message out; blocked until it has arrived, whether or not the receiver looks."""
         start = self.engine.now_ps
         message = receiver._message((self, what, microbatch))
-        message.happen_in(picoseconds(duration_s))
+        message.ready_ps = start
+        self.engine.carry(transfer.course, lambda kind: [(self, "out", kind), (receiver, "in", kind)], message.happen)
         yield message
         self.log.add(wait, start, start, self.engine.now_ps)
 
@@ -164,9 +189,9 @@ class Cohort:
         del self._inbox[key]
         self.log.add(wait, start, max(start, message.ready_ps), self.engine.now_ps)
 
-    def launch(self, group: Collective, wait: Wait, key: Hashable, duration_s: float) -> Call:
+    def launch(self, group: Collective, wait: Wait, key: Hashable, transfer: Transfer) -> Call:
         """Join a collective that runs beside the cohort's own work."""
-        return group.join(self, wait.name, key, picoseconds(duration_s))
+        return group.join(self, wait.name, key, transfer.course)
 
     def wait(self, call: Call, wait: Wait) -> Story:
         """Block until a launched collective is over."""
@@ -203,6 +228,11 @@ def _describe_receive(sender: Cohort, what: str, microbatch: int) -> str:
 class Engine:
     """Runs the stories of cohorts in integer picoseconds and counts the events.
 
+    Parameters
+    ----------
+    links_are_shared
+        Whether transfers that are on one link at the same time share it, or each has it to itself.
+
     Attributes
     ----------
     environment
@@ -223,10 +253,11 @@ class Engine:
     (1.0, 3)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, links_are_shared: bool = False) -> None:
         self.environment = simpy.Environment()
         self.events = 0
         self.cohorts: list[Cohort] = []
+        self._links = SharedLinks(self.environment) if links_are_shared else None
 
     @property
     def now_ps(self) -> int:
@@ -247,6 +278,24 @@ class Engine:
     def start(self, cohort: Cohort, story: Story) -> None:
         """Let a cohort live its story from now on."""
         self.environment.process(self._live(cohort, story))
+
+    def carry(self, course: Course, links: Callable[[str], Sequence[Hashable]], over: Callable[[], None]) -> None:
+        """Begin a transfer now, and call `over` when it ends.
+
+        Parameters
+        ----------
+        course
+            What it is to the links.
+        links
+            From a kind of link to those of that kind that the transfer takes at once.
+        over
+            What follows.
+        """
+        if self._links and course.kinds:
+            self._links.carry(course, links, over)
+        else:
+            end = self.environment.timeout(course.duration_ps)
+            end.callbacks.append(lambda _: over())
 
     def run(self) -> None:
         """Process events until none is left.

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine.clock import picoseconds, seconds
+from trnsim.engine.shared_links import Course, stints_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 STRAGGLER_WAIT = "straggler_wait"
 
@@ -30,11 +31,14 @@ class Part:
         Under which heading of the breakdown it is booked, for example ``exposed_tp``.
     duration_s
         Seconds. >= 0.
+    busy_s
+        Of these, seconds on links of each kind, which others may share.
     """
 
     name: str
     heading: str
     duration_s: float
+    busy_s: Mapping[str, float] = field(default_factory=dict)
     duration_ps: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +72,7 @@ class Activity:
     rendezvous: int | None = None
     head_ps: int = field(init=False)
     duration_ps: int = field(init=False)
+    _courses: dict[int, Course] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "head_ps", sum(part.duration_ps for part in self.parts[: self.rendezvous]))
@@ -77,6 +82,43 @@ class Activity:
     def duration_s(self) -> float:
         """Length in seconds when nobody keeps the group waiting."""
         return seconds(self.duration_ps)
+
+    def course(self, first: int = 0) -> Course:
+        """Return what the parts from number `first` on are to the links."""
+        if first not in self._courses:
+            stints = (
+                stint
+                for part in self.parts[first:]
+                for stint in stints_of(part.duration_ps, {kind: picoseconds(s) for kind, s in part.busy_s.items()})
+            )
+            self._courses[first] = Course(stints)
+        return self._courses[first]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Bytes that a rank sends, or a collective that it joins.
+
+    Parameters
+    ----------
+    duration_s
+        Seconds that it takes alone. >= 0.
+    busy_s
+        Of these, seconds on links of each kind, which others may share.
+
+    Examples
+    --------
+    >>> Transfer(5e-12, {"efa": 3e-12}).course.stints
+    [Stint(kind='', work_ps=2), Stint(kind='efa', work_ps=3)]
+    """
+
+    duration_s: float
+    busy_s: Mapping[str, float] = field(default_factory=dict)
+    course: Course = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        busy_ps = {kind: picoseconds(busy) for kind, busy in self.busy_s.items()}
+        object.__setattr__(self, "course", Course(stints_of(picoseconds(self.duration_s), busy_ps)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +163,7 @@ def spans(operation: Operation, start_ps: int, ready_ps: int, end_ps: int) -> It
     found = (
         _wait_spans(operation, start_ps, ready_ps, end_ps)
         if isinstance(operation, Wait)
-        else _activity_spans(operation, start_ps, ready_ps)
+        else _activity_spans(operation, start_ps, ready_ps, end_ps)
     )
     return (span for span in found if span.end_ps > span.start_ps)
 
@@ -131,7 +173,7 @@ def _wait_spans(wait: Wait, start_ps: int, ready_ps: int, end_ps: int) -> Iterat
     yield Span(wait.name, wait.after_ready, ready_ps, end_ps)
 
 
-def _activity_spans(activity: Activity, start_ps: int, ready_ps: int) -> Iterator[Span]:
+def _activity_spans(activity: Activity, start_ps: int, ready_ps: int, end_ps: int) -> Iterator[Span]:
     clock = start_ps
     for number, part in enumerate(activity.parts):
         if number == activity.rendezvous:
@@ -139,3 +181,5 @@ def _activity_spans(activity: Activity, start_ps: int, ready_ps: int) -> Iterato
             clock = ready_ps
         yield Span(part.name, part.heading, clock, clock + part.duration_ps)
         clock += part.duration_ps
+    if activity.rendezvous is not None:
+        yield Span("shared links", activity.parts[activity.rendezvous].heading, clock, end_ps)

@@ -28,12 +28,20 @@ class Price:
         Kind of link that takes most of the time, or ``"latency"``.
     algorithm
         How it was done.
+    busy_s
+        Of the time, seconds in which links of each kind are the slowest of a phase: where others may be in the way.
     """
 
     time_s: float
     bytes_by_kind: Mapping[str, float]
     slowest_kind: str
     algorithm: str
+    busy_s: Mapping[str, float]
+
+    @property
+    def spent(self) -> tuple[object, ...]:
+        """The time, and the part of it on links of each kind: what tells transfers apart."""
+        return (self.time_s, *self.busy_s.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,8 @@ class Cost:
         """
         if not size_bytes >= 0:
             raise ValueError(f"a buffer has at least 0 bytes, not {size_bytes}")
-        parts = {LATENCY: self.latency_s} | {kind: each * size_bytes for kind, each in self.seconds_per_byte.items()}
+        busy_s = {kind: each * size_bytes for kind, each in self.seconds_per_byte.items()}
+        parts = {LATENCY: self.latency_s} | busy_s
         slowest = max(parts, key=lambda part: parts[part])
         carried = {kind: links * size_bytes for kind, links in self.links_per_byte.items()}
-        return Price(sum(parts.values()), carried, slowest, self.algorithm)
+        return Price(sum(parts.values()), carried, slowest, self.algorithm, busy_s)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from trnsim.collectives import algorithm_names, op_names
+from trnsim.collectives import algorithm_names
 from trnsim.documents import canonical, refuse_unknown
 
 __all__ = ["TIERS", "AlgorithmTable", "read_algorithms"]
 
 TIERS: Final = ("server", "cluster")
 """A group lies inside one ``server``, or across servers of the ``cluster``."""
+
+OPS: Final = ("all-gather", "all-reduce", "reduce-scatter")
+"""Collectives of a training step that have a choice."""
 
 AlgorithmTable = dict[str, dict[str, str]]
 """Operation, then tier, then ``auto`` or the name of an algorithm; complete."""
@@ -29,7 +32,8 @@ def read_algorithms(value: Any) -> AlgorithmTable:
     Raises
     ------
     ValueError
-        If an operation, tier or algorithm is unknown or named twice, or an algorithm does not know its operation.
+        If an operation, tier or algorithm is unknown or named twice, or an algorithm does not know an operation for
+        which it is named.
 
     Examples
     --------
@@ -37,11 +41,11 @@ def read_algorithms(value: Any) -> AlgorithmTable:
     >>> table["all-reduce"], table["all-gather"]
     ({'server': 'ring', 'cluster': 'ring'}, {'server': 'auto', 'cluster': 'hierarchical'})
     """
-    ops = tuple(op for op in op_names() if op != "send-recv")
     if isinstance(value, str):
-        return {op: dict.fromkeys(TIERS, _named(value, op)) for op in ops}
-    table: AlgorithmTable = {op: dict.fromkeys(TIERS, "auto") for op in ops}
-    for op, choice in _items(value, "collective", ops, "auto, an algorithm, or a table of operations"):
+        _known("algorithm", value, ("auto", *{name: None for op in OPS for name in algorithm_names(op)}))
+        return {op: dict.fromkeys(TIERS, _named(value, op) if _serves(value, op) else "auto") for op in OPS}
+    table: AlgorithmTable = {op: dict.fromkeys(TIERS, "auto") for op in OPS}
+    for op, choice in _items(value, "collective", OPS, "auto, an algorithm, or a table of operations"):
         if isinstance(choice, str):
             table[op] = dict.fromkeys(TIERS, _named(choice, op))
             continue
@@ -59,6 +63,10 @@ def _items(value: Any, kind: str, candidates: tuple[str, ...], due: str) -> list
         if times > 1:
             raise ValueError(f"{kind} {name} stands there twice, in two spellings")
     return items
+
+
+def _serves(name: str, op: str) -> bool:
+    return canonical(name) in map(canonical, ("auto", *algorithm_names(op)))
 
 
 def _named(name: Any, op: str) -> str:

@@ -253,8 +253,9 @@ class RunTable(Table):
     seed: Annotated[int, Field(ge=0, lt=2**64), WHOLE] = Field(
         default=0, description="seed of the run; nothing is drawn yet, so it changes no result"
     )
-    fidelity: Annotated[str, Choice("closed_form", later=("flow", "chunk"))] = Field(
-        default="closed_form", description="how the network is modelled: closed_form prices each transfer alone"
+    fidelity: Annotated[str, Choice("closed_form", "flow", later=("chunk",))] = Field(
+        default="flow",
+        description="how the network is modelled: flow shares links among the transfers on them, closed_form does not",
     )
     folding: Annotated[str, Choice("auto", "off", later=("verify",))] = Field(
         default="auto", description="auto simulates ranks that behave alike once, off every rank; both give the same"

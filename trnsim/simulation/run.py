@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trnsim import __version__
-from trnsim.engine import Engine, fingerprint, last_step, seconds
+from trnsim.engine import fingerprint, last_step, seconds
 from trnsim.errors import InputError, Problem
 from trnsim.results import EngineFacts, ErrorBand, Provenance, Result
 from trnsim.scenario import sha256
@@ -14,7 +14,7 @@ from trnsim.simulation import facts, traffic
 from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.machine import build_machine, build_rates
 from trnsim.simulation.memory import check_memory, memory_warning, worst
-from trnsim.simulation.simulated import run_engine
+from trnsim.simulation.simulated import new_engine, run_engine
 from trnsim.training import populate
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _fitted_otherwise(scenario: Scenario) -> str:
 
 def _time_at(scenario: Scenario, run: Simulated, bound: Bound) -> float:
     """Time of one step, from a cold start, with the family's numbers at one end of their ranges."""
-    engine = Engine()
+    engine = new_engine(scenario)
     populate(engine, replace(run.spec, rates=build_rates(scenario, bound), steps=1), run.folding)
     engine.run()
     return last_step(engine.cohorts).duration_s

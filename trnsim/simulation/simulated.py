@@ -49,12 +49,17 @@ class Simulated(NamedTuple):
         return next(member for member in self.members if member.cohort is self.window.last)
 
 
+def new_engine(scenario: Scenario) -> Engine:
+    """Return an engine of the fidelity that a scenario asks for."""
+    return Engine(links_are_shared=scenario.run.fidelity == "flow")
+
+
 def run_engine(scenario: Scenario, machine: Machine, *, folding: bool) -> Simulated:
     """Run the engine with the best numbers of the software family."""
     spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
     folded = fold(spec, communication, machine.meeting_tier)
-    engine = Engine()
+    engine = new_engine(scenario)
     members = populate(engine, spec, folded)
     engine.run()
     window = last_step(engine.cohorts)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trnsim.engine import Activity, Cohort, Collective, Engine, Part
+from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer
 from trnsim.training.communication import collective_skew_s
 from trnsim.training.passes import StagePasses, stage_passes
 from trnsim.training.story import Neighbourhood, RankPlan, train
@@ -89,36 +89,36 @@ class _Planner:
 
     def plan(self, node: Node) -> RankPlan:
         """Return the plan of a node's ranks."""
-        spec, stage, prices, skewed_s = self.spec, node.stage, node.prices, self._skewed_s
+        spec, stage, prices, skewed = self.spec, node.stage, node.prices, self._skewed
         data = spec.mesh.size("dp")
         update_s = spec.rates.memory_s(spec.optimizer_bytes(stage.parameters))
         return RankPlan(
             turns=stage.turns,
             passes=self._passes(stage, node),
-            send_activation_s=_time_s(prices.send_activation),
-            send_gradient_s=_time_s(prices.send_gradient),
-            reduce_s=tuple(skewed_s(spec.reduce_op, data, price) for price in prices.reduce),
+            send_activation=_alone(prices.send_activation),
+            send_gradient=_alone(prices.send_gradient),
+            reduce=tuple(skewed(spec.reduce_op, data, price) for price in prices.reduce),
             overlap=spec.overlap,
-            tied_s=skewed_s("all-reduce", 2, prices.tied) if prices.tied else None,
+            tied=skewed("all-reduce", 2, prices.tied) if prices.tied else None,
             optimizer=Activity("optimizer", (Part("optimizer", "optimizer", update_s),)),
-            gather_s=skewed_s("all-gather", data, prices.gather) if prices.gather else None,
+            gather=skewed("all-gather", data, prices.gather) if prices.gather else None,
         )
 
     def _passes(self, stage: Stage, node: Node) -> StagePasses:
         spec, tensor = self.spec, node.prices.tensor
-        key = (id(stage.blocks), *((use, price.time_s) for use, price in tensor.items()))
+        key = (id(stage.blocks), *((use, price.spent) for use, price in tensor.items()))
         if key not in self.passes:
 
-            def exchange_s(exchange: Exchange) -> float:
-                return self._skewed_s(exchange.op, spec.mesh.size("tp"), tensor[exchange.op, exchange.bytes])
+            def transfer(exchange: Exchange) -> Transfer:
+                return self._skewed(exchange.op, spec.mesh.size("tp"), tensor[exchange.op, exchange.bytes])
 
-            self.passes[key] = stage_passes(stage.blocks, spec.rates, exchange_s, stage.buckets, spec.shard.recompute)
+            self.passes[key] = stage_passes(stage.blocks, spec.rates, transfer, stage.buckets, spec.shard.recompute)
         return self.passes[key]
 
-    def _skewed_s(self, op: str, ranks: int, price: Price) -> float:
-        """Time of a collective inside a training step: its price and the skew of its ranks."""
-        return price.time_s + collective_skew_s(op, ranks, self.spec.rates.collective_skew_s)
+    def _skewed(self, op: str, ranks: int, price: Price) -> Transfer:
+        """Return a collective inside a training step: what it costs, and the skew of its ranks."""
+        return Transfer(price.time_s + collective_skew_s(op, ranks, self.spec.rates.collective_skew_s), price.busy_s)
 
 
-def _time_s(price: Price | None) -> float | None:
-    return None if price is None else price.time_s
+def _alone(price: Price | None) -> Transfer | None:
+    return None if price is None else Transfer(price.time_s, price.busy_s)

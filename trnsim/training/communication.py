@@ -55,10 +55,10 @@ class RankPrices:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """All times, as an initial colour."""
+        """All times, and the links on which they are spent, as an initial colour."""
         singles = (self.send_activation, self.send_gradient, *self.reduce, self.gather, self.tied)
-        tensor = tuple((use, price.time_s) for use, price in self.tensor.items())
-        return (*tensor, *(price and price.time_s for price in singles))
+        tensor = tuple((use, price.spent) for use, price in self.tensor.items())
+        return (*tensor, *(price and price.spent for price in singles))
 
 
 def collective_skew_s(op: str, ranks: int, skew_s: float) -> float:

@@ -12,6 +12,7 @@ from trnsim.workload import Exchange, Work
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from trnsim.engine import Transfer
     from trnsim.training.rates import Rates
     from trnsim.workload import Block
 
@@ -76,7 +77,7 @@ def gradient_buckets(blocks: Sequence[Block], bucket_parameters: int) -> tuple[B
 def stage_passes(
     blocks: Sequence[Block],
     rates: Rates,
-    exchange_s: Callable[[Exchange], float],
+    transfer: Callable[[Exchange], Transfer],
     buckets: Sequence[Bucket],
     recompute: str | frozenset[str],
 ) -> StagePasses:
@@ -88,8 +89,8 @@ def stage_passes(
         Blocks of the stage in forward order.
     rates
         Speed of the rank.
-    exchange_s
-        Time of a tensor-parallel collective, skew of its ranks included.
+    transfer
+        What a tensor-parallel collective is, skew of its ranks included.
     buckets
         Gradient buckets, at whose ends the backward pass can be cut.
     recompute
@@ -97,8 +98,8 @@ def stage_passes(
     """
     host_layers_s = rates.host_layer_s * sum(block.name == "layer" for block in blocks)
     again = HOST_SHARE_OF_RECOMPUTE.get(str(recompute or "none"), HOST_SHARE_OF_PARTIAL_RECOMPUTE)
-    forward = _PassPricer(rates, exchange_s, _forward_runs, host_layers_s + rates.host_pass_s)
-    backward = _PassPricer(rates, exchange_s, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s)
+    forward = _PassPricer(rates, transfer, _forward_runs, host_layers_s + rates.host_pass_s)
+    backward = _PassPricer(rates, transfer, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s)
     backward_parts = backward.parts(blocks[::-1])
     return StagePasses(
         _activity("forward", forward.parts(blocks)),
@@ -121,7 +122,7 @@ class _PassPricer:
     """Prices the blocks of one pass; the host lengthens all of them by one ratio."""
 
     rates: Rates
-    exchange_s: Callable[[Exchange], float]
+    transfer: Callable[[Exchange], Transfer]
     runs: Callable[[Block], _Runs]
     host_s: float
 
@@ -149,8 +150,12 @@ class _PassPricer:
                 else:
                     for item in run:
                         if isinstance(item, Exchange):
-                            yield Part(f"{block.name} {item.op} {item.name}", EXPOSED_TP, self.exchange_s(item))
+                            yield self._exchange_part(f"{block.name} {item.op} {item.name}", item)
             yield Part(f"{block.name} memory traffic", heading, self.rates.exposed_memory_s(work))
+
+    def _exchange_part(self, name: str, exchange: Exchange) -> Part:
+        transfer = self.transfer(exchange)
+        return Part(name, EXPOSED_TP, transfer.duration_s, transfer.busy_s)
 
     def _extra_parts(self, name: str, device_s: float, stretch: float) -> Iterator[Part]:
         overhead_s = device_s * stretch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from trnsim.engine import Activity, Wait
 
 if TYPE_CHECKING:
-    from trnsim.engine import Call, Cohort, Collective, Story
+    from trnsim.engine import Call, Cohort, Collective, Story, Transfer
     from trnsim.schedules import Pass
     from trnsim.training.passes import StagePasses
 
@@ -22,7 +22,7 @@ WEIGHTS = Wait("weights", "straggler_wait", "exposed_dp")
 
 @dataclass(frozen=True, slots=True)
 class RankPlan:
-    """What a rank does and how long its own transfers take.
+    """What a rank does and what its own transfers are.
 
     Parameters
     ----------
@@ -30,29 +30,29 @@ class RankPlan:
         Forward and backward passes in the order of the schedule.
     passes
         Activities of a pass.
-    send_activation_s, send_gradient_s
-        Time to send to the next and to the previous stage; None at the ends of the pipeline.
-    reduce_s
-        Time to reduce each bucket over data-parallel ranks; empty without data parallelism.
+    send_activation, send_gradient
+        What it is to send to the next and to the previous stage; None at the ends of the pipeline.
+    reduce
+        What it is to reduce each bucket over data-parallel ranks; empty without data parallelism.
     overlap
         Whether buckets are launched during the backward pass, or one by one after it.
-    tied_s
-        Time to reduce the gradients of a tied embedding between first and last stage, or None.
+    tied
+        What it is to reduce the gradients of a tied embedding between first and last stage, or None.
     optimizer
         The update.
-    gather_s
-        Time to all-gather the updated weights, or None.
+    gather
+        What it is to all-gather the updated weights, or None.
     """
 
     turns: tuple[Pass, ...]
     passes: StagePasses
-    send_activation_s: float | None
-    send_gradient_s: float | None
-    reduce_s: tuple[float, ...]
+    send_activation: Transfer | None
+    send_gradient: Transfer | None
+    reduce: tuple[Transfer, ...]
     overlap: bool
-    tied_s: float | None
+    tied: Transfer | None
     optimizer: Activity
-    gather_s: float | None
+    gather: Transfer | None
 
 
 class Neighbourhood(NamedTuple):
@@ -114,8 +114,8 @@ class _Step:
         if near.previous is not None:
             yield from rank.receive(near.previous, RECEIVE_ACTIVATION, "activation", microbatch)
         yield from rank.perform(plan.passes.forward, near.tensor, microbatch)
-        if near.following is not None and plan.send_activation_s is not None:
-            yield from rank.send(near.following, SEND_ACTIVATION, "activation", microbatch, plan.send_activation_s)
+        if near.following is not None and plan.send_activation is not None:
+            yield from rank.send(near.following, SEND_ACTIVATION, "activation", microbatch, plan.send_activation)
 
     def backward(self, microbatch: int, *, is_last: bool) -> Story:
         """Receive a gradient, work, send the result back; in the last pass, launch each bucket that is complete."""
@@ -128,8 +128,8 @@ class _Step:
                 self.launched.append(self._launch(near.data, number))
         else:
             yield from rank.perform(plan.passes.backward, near.tensor, microbatch)
-        if near.previous is not None and plan.send_gradient_s is not None:
-            yield from rank.send(near.previous, SEND_GRADIENT, "gradient", microbatch, plan.send_gradient_s)
+        if near.previous is not None and plan.send_gradient is not None:
+            yield from rank.send(near.previous, SEND_GRADIENT, "gradient", microbatch, plan.send_gradient)
 
     def update(self) -> Story:
         """Finish the reductions, update the weights, gather them."""
@@ -137,17 +137,17 @@ class _Step:
         for found in self.launched:
             yield from rank.wait(found.call, found.wait)
         if near.data is not None and not plan.overlap:
-            for number in range(len(plan.reduce_s)):
+            for number in range(len(plan.reduce)):
                 found = self._launch(near.data, number)
                 yield from rank.wait(found.call, found.wait)
-        if near.tied is not None and plan.tied_s is not None:
-            call = rank.launch(near.tied, TIED_EMBEDDING, self.step, plan.tied_s)
+        if near.tied is not None and plan.tied is not None:
+            call = rank.launch(near.tied, TIED_EMBEDDING, self.step, plan.tied)
             yield from rank.wait(call, TIED_EMBEDDING)
         yield from rank.perform(plan.optimizer)
-        if near.data is not None and plan.gather_s is not None:
-            call = rank.launch(near.data, WEIGHTS, (self.step, "weights"), plan.gather_s)
+        if near.data is not None and plan.gather is not None:
+            call = rank.launch(near.data, WEIGHTS, (self.step, "weights"), plan.gather)
             yield from rank.wait(call, WEIGHTS)
 
     def _launch(self, group: Collective, number: int) -> _Launched:
         wait = Wait(self.plan.passes.buckets[number].name, "straggler_wait", "exposed_dp")
-        return _Launched(self.rank.launch(group, wait, (self.step, number), self.plan.reduce_s[number]), wait)
+        return _Launched(self.rank.launch(group, wait, (self.step, number), self.plan.reduce[number]), wait)
