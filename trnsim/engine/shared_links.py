@@ -1,13 +1,15 @@
 """Transfers of simulated ranks that share links: each takes stints of time of its own and time on one kind of link.
 
-A transfer that meets nobody on its links is one event, however many stints it has. Where transfers may meet, each is
-followed from stint to stint, and those that are on a link at the same time share it max-min fairly.
+A transfer is one event, its end, however many stints it has, as long as it meets nobody: when it will, if nothing
+changes, is looked up in its stints. While transfers are on a link at the same time they share it max-min fairly, and
+they and all that they may meet are followed from stint to stint.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from functools import partial
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,12 +18,15 @@ import simpy
 from trnsim.engine.sharing import fair_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["Course", "SharedLinks", "Stint", "stints_of"]
 
 _FULL = 10**9
 """The rate of a transfer that has its links to itself; also what a link can give."""
+
+
+_NEVER_PS = 2**63
 
 
 class Stint(NamedTuple):
@@ -102,13 +107,11 @@ class _Stream:
         The stint it is in, and what is left of it in picoseconds times the full rate.
     rate, since_ps
         How fast that goes, and since when.
-    alone
-        Whether nobody else may use its links, so that its next event is its end.
-    version
-        Counts the times at which its next event was settled anew; earlier ones are void.
+    alarm, watch
+        When it is due to end (or, while links are shared, its stint), and when it will meet another if nothing changes.
     """
 
-    __slots__ = ("alone", "course", "everywhere", "index", "left", "links", "over", "rate", "since_ps", "version")
+    __slots__ = ("alarm", "course", "everywhere", "index", "left", "links", "over", "rate", "since_ps", "watch")
 
     def __init__(
         self, course: Course, links: Mapping[str, Sequence[Hashable]], over: Callable[[], None], now_ps: int
@@ -121,8 +124,8 @@ class _Stream:
         self.left = course.stints[0].work_ps * _FULL
         self.rate = _FULL
         self.since_ps = now_ps
-        self.alone = False
-        self.version = 0
+        self.alarm = _Alarm()
+        self.watch = _Alarm()
 
     @property
     def here(self) -> Sequence[Hashable]:
@@ -146,6 +149,28 @@ class _Stream:
     def remaining_ps(self) -> int:
         """Return how long all that is left takes without company."""
         return -(-self.left // _FULL) + self.course.duration_ps - self.course.ends_ps[self.index]
+
+    def busy_on(self, kind: str, horizon_ps: int) -> Iterator[tuple[int, int]]:
+        """Yield from when to when it will be on links of a kind, counted from now, if it has them to itself."""
+        ends_ps, stints = self.course.ends_ps, self.course.stints
+        passed_ps = ends_ps[self.index] - -(-self.left // _FULL)
+        start_ps = 0
+        for index in range(self.index, len(stints)):
+            if start_ps >= horizon_ps:
+                return
+            end_ps = ends_ps[index] - passed_ps
+            if stints[index].kind == kind:
+                yield start_ps, end_ps
+            start_ps = end_ps
+
+
+class _Alarm:
+    """A moment at which something is to be done, until it is set anew."""
+
+    __slots__ = ("at_ps",)
+
+    def __init__(self) -> None:
+        self.at_ps = -1
 
 
 class SharedLinks:
@@ -189,16 +214,9 @@ class SharedLinks:
             Called when it ends.
         """
         stream = _Stream(course, {kind: links(kind) for kind in course.kinds}, over, self._now_ps)
-        alone = True
         for link in stream.everywhere:
-            users = self._users[link]
-            alone = alone and not users
-            users[stream] = None
-        if alone:
-            stream.alone = True
-            self._wake_in(stream, course.duration_ps)
-        else:
-            self._look_at([stream])
+            self._users[link][stream] = None
+        self._look_at([stream])
 
     @property
     def _now_ps(self) -> int:
@@ -225,41 +243,92 @@ class SharedLinks:
         return found
 
     def _share(self, streams: list[_Stream]) -> None:
+        """Give transfers that may meet their rates, and settle when to look again."""
         now_ps = self._now_ps
         for stream in streams:
             stream.advance(now_ps)
-            stream.alone = len(streams) == 1
             stream.rate = _FULL
-        if len(streams) == 1:
-            self._wake_in(streams[0], streams[0].remaining_ps())
+        if len(streams) > 1 and self._meet_now(streams):
+            for stream in streams:
+                self._ring(stream.alarm, max(0, -(-stream.left // stream.rate)), partial(self._at_end, stream))
             return
+        for stream in streams:
+            self._ring(stream.alarm, stream.remaining_ps(), partial(self._at_end, stream))
+        if len(streams) > 1 and (meeting_ps := self._next_meeting_ps(streams)) is not None:
+            self._ring(streams[0].watch, meeting_ps, partial(self._look_at, [streams[0]]))
+
+    def _meet_now(self, streams: list[_Stream]) -> bool:
+        """Share the links on which transfers are now; say whether there is one with several."""
         active = [stream for stream in streams if stream.here]
-        number = {link: index for index, link in enumerate({link: None for each in active for link in each.here})}
+        used = [link for stream in active for link in stream.here]
+        number = {link: index for index, link in enumerate(dict.fromkeys(used))}
+        if len(number) == len(used):
+            return False
         rates = fair_rates([_FULL] * len(number), [{number[link]: 1 for link in each.here} for each in active])
         for stream, rate in zip(active, rates, strict=True):
             stream.rate = rate
-        for stream in streams:
-            self._wake_in(stream, max(0, -(-stream.left // stream.rate)))
+        return True
 
-    def _wake_in(self, stream: _Stream, delay_ps: int) -> None:
-        stream.version += 1
-        version = stream.version
-        alarm = simpy.Timeout(self._environment, delay_ps)
-        alarm.callbacks.append(lambda _: self._awake(stream, version))
+    def _next_meeting_ps(self, streams: list[_Stream]) -> int | None:
+        """Return how long it takes until two are on one link, if that is before one of them ends."""
+        horizon_ps = min(stream.remaining_ps() for stream in streams)
+        first_ps = horizon_ps
+        pairs = {
+            (one, other, kind): None
+            for one in streams
+            for kind, links in one.links.items()
+            for link in links
+            for other in self._users[link]
+            if other is not one
+        }
+        for one, other, kind in pairs:
+            first_ps = min(first_ps, _first_overlap_ps(one.busy_on(kind, first_ps), other.busy_on(kind, first_ps)))
+        return first_ps if first_ps < horizon_ps else None
 
-    def _awake(self, stream: _Stream, version: int) -> None:
-        if version != stream.version:
+    def _ring(self, alarm: _Alarm, delay_ps: int, then: Callable[[], None]) -> None:
+        """Set an alarm; what was set before is void, unless it is for the same moment."""
+        at_ps = self._now_ps + delay_ps
+        if alarm.at_ps != at_ps:
+            alarm.at_ps = at_ps
+            event = simpy.Timeout(self._environment, delay_ps)
+            event.callbacks.append(lambda _: self._rung(alarm, at_ps, then))
+
+    @staticmethod
+    def _rung(alarm: _Alarm, at_ps: int, then: Callable[[], None]) -> None:
+        if alarm.at_ps == at_ps:
+            alarm.at_ps = -1
+            then()
+
+    def _at_end(self, stream: _Stream) -> None:
+        """End a transfer, or look at it again if only a stint is over."""
+        stream.advance(self._now_ps)
+        if not stream.is_over:
+            self._look_at([stream])
             return
-        if not stream.alone:
-            stream.advance(self._now_ps)
-            if not stream.is_over:
-                self._look_at([stream])
-                return
         met: dict[_Stream, None] = {}
         for link in stream.everywhere:
-            users = self._users[link]
-            del users[stream]
-            if not stream.alone:
-                met |= users
+            del self._users[link][stream]
+            met |= self._users[link]
+        stream.watch.at_ps = -1
         self._look_at(list(met))
         stream.over()
+
+
+def _first_overlap_ps(one: Iterator[tuple[int, int]], other: Iterator[tuple[int, int]]) -> int:
+    """Return when two rows of intervals first overlap; a very late time if they do not.
+
+    Examples
+    --------
+    >>> _first_overlap_ps(iter([(0, 2), (5, 9)]), iter([(2, 5), (8, 12)]))
+    8
+    """
+    mine, theirs = next(one, None), next(other, None)
+    while mine and theirs:
+        start_ps = max(mine[0], theirs[0])
+        if start_ps < min(mine[1], theirs[1]):
+            return start_ps
+        if mine[1] <= theirs[1]:
+            mine = next(one, None)
+        else:
+            theirs = next(other, None)
+    return _NEVER_PS
