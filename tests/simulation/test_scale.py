@@ -15,12 +15,14 @@ MICROBATCHES = 64
 @pytest.fixture(scope="module")
 def results() -> list[trnsim.Result]:
     """Simulate the million-chip scenario on 10, 100 and 6,945 UltraServers with as many microbatches for each replica."""
-    return [
-        trnsim.simulate(
-            trnsim.load("trn3-million", [f"cluster.servers={n}", f"training.global_batch={n * MICROBATCHES}"])
-        )
-        for n in (10, 100, 6945)
-    ]
+    return [on_servers(servers, "closed_form") for servers in (10, 100, 6945)]
+
+
+def on_servers(servers: int, fidelity: str) -> trnsim.Result:
+    batch = f"training.global_batch={servers * MICROBATCHES}"
+    return trnsim.simulate(
+        trnsim.load("trn3-million", [f"cluster.servers={servers}", batch, f"run.fidelity={fidelity}"])
+    )
 
 
 def test_events_and_cohorts_are_those_of_ten_servers_at_a_million_chips(results: list[trnsim.Result]) -> None:
@@ -36,6 +38,13 @@ def test_events_follow_microbatches_and_cohorts(results: list[trnsim.Result]) ->
     for result in results:
         assert result.engine.cohorts <= 2 * len(result.stages)
         assert 2 * MICROBATCHES < result.engine.events / result.engine.cohorts < 6 * MICROBATCHES
+
+
+def test_shared_links_cost_events_only_where_transfers_meet(results: list[trnsim.Result]) -> None:
+    # Gradients meet tensor collectives in the last backward pass only: less than 64 events a cohort more.
+    alone, shared = results[-1].engine, on_servers(6945, "flow").engine
+    assert shared.cohorts == alone.cohorts
+    assert 0 < shared.events - alone.events < 64 * alone.cohorts
 
 
 def test_twice_the_microbatches_are_at_most_6_more_events_each() -> None:
