@@ -50,10 +50,10 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def files(page: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files that a page writes: YAML and Python blocks whose first line is a comment with a path."""
-    for language in ("yaml", "python"):
+    """Yield the files that a page writes: blocks of YAML, Python or text whose first line is a comment with a path."""
+    for language in ("yaml", "python", "text"):
         for block in blocks(page, language):
-            if match := re.match(r"# (\S+\.(?:yaml|py))\n", block):
+            if match := re.match(r"# (\S+\.(?:yaml|py|txt))\n", block):
                 yield Path(match[1]), block
 
 

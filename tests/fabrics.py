@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from machines import fabric_spec, single_chip_server, sourced, torus_server
 
-from trnsim.collectives import Arrangement, program
+from trnsim.collectives import algorithm_names, op_names, program
 from trnsim.fabric import ClosedFormFabric
-from trnsim.fabric.layout import lay_out, tours
+from trnsim.fabric.layout import arrange, lay_out
 from trnsim.hardware import LinkClass, SwitchedScaleUp, TorusScaleUp
 from trnsim.parallel import Placement
 from trnsim.topology import cluster_topology
@@ -32,6 +30,15 @@ def make_fabric(
     return ClosedFormFabric(cluster, Placement(ranks_per_chip, server.chips))
 
 
+def possible(fabric: ClosedFormFabric, group: Group, op: str) -> tuple[str, ...]:
+    """Return the algorithms of an operation that a group can have."""
+    return algorithm_names(op, arrange(lay_out(group, fabric.placement), fabric.cluster.server_topology.server))
+
+
+OPERATIONS = [(op, name) for op in op_names() for name in algorithm_names(op) if name != "in-network"]
+"""Operations and algorithms; without those of switches that reduce, which a cluster does not have."""
+
+
 @dataclass
 class Definition:
     """Time and bytes of a group's operation, transfer by transfer."""
@@ -42,10 +49,9 @@ class Definition:
 
     def time_s(self, op: str, algorithm: str, size_bytes: float) -> float:
         slots = [self.fabric.placement.slot(rank) for rank in self.group.members()]
-        inner = math.gcd(*(len(list(run)) for _, run in groupby(slot.server for slot in slots)))
-        visits = tours(lay_out(self.group, self.fabric.placement), self.fabric.cluster.server_topology.server)
-        plan = program(op, algorithm, Arrangement(self.group.size, inner, visits))
-        cell_bytes = size_bytes / (plan.ranks * plan.lanes)
+        known = arrange(lay_out(self.group, self.fabric.placement), self.fabric.cluster.server_topology.server)
+        plan = program(op, algorithm, known)
+        cell_bytes = size_bytes / plan.buffer_cells
         steps = (
             [(slots[each.source], slots[each.target], len(each.cells)) for each in step] for step in plan.transfers()
         )

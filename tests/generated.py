@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import runpy
 from typing import TYPE_CHECKING, Any
 
+import astra_sim
 import trn3_over_trn2 as chips
 from console import REPOSITORY
 
@@ -237,10 +239,35 @@ def what_ifs() -> str:
     return table(["tokens/s per chip, Trainium3 over Trainium2", *chips.PRECISIONS], rows)
 
 
+def astra_sim_table() -> str:
+    """Write what ASTRA-sim answers to a ring, what its formula says, and what the links allow."""
+    head = ["ranks", "ASTRA-sim", "its formula", "trnsim, same links", "ASTRA-sim's wall time", "its memory"]
+    rows = [
+        [
+            f"{answer.ranks:,}",
+            f"{answer.time_s * 1e3:.3f} ms",
+            f"{astra_sim.formula_s(answer.ranks) * 1e3:.3f} ms",
+            f"{astra_sim.trnsim_s(answer.ranks) * 1e3:.3f} ms",
+            f"{answer.wall_s:g} s",
+            f"{answer.memory_mb} MB",
+        ]
+        for answer in astra_sim.ANSWERS
+    ]
+    return table(head, rows)
+
+
+def measured_collectives() -> str:
+    """Write how far off measured collectives are, network by network."""
+    benchmark = runpy.run_path(str(REPOSITORY / "benchmarks" / "collectives.py"))
+    return str(benchmark["summary"](benchmark["check"](benchmark["rows"]())))
+
+
 SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/scenarios.md", "scenarios"): scenarios,
     ("docs/scenario-files.md", "keys"): scenario_keys,
     ("docs/model.md", "families"): families,
+    ("docs/collectives.md", "astra-sim"): astra_sim_table,
+    ("docs/accuracy.md", "collectives"): measured_collectives,
     ("docs/trn2-against-trn3.md", "inputs"): inputs,
     ("docs/trn2-against-trn3.md", "causes"): causes,
     ("docs/trn2-against-trn3.md", "parts"): parts,

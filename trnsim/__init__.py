@@ -14,12 +14,18 @@ if TYPE_CHECKING:
     from trnsim.results import Result
     from trnsim.scenario import load
     from trnsim.simulation import simulate
+    from trnsim.simulation.collective import collective
 
     __version__: str
 
-__all__ = ["Result", "__version__", "load", "simulate"]
+__all__ = ["Result", "__version__", "collective", "load", "simulate"]
 
-_HOMES = {"Result": "trnsim.results", "load": "trnsim.scenario", "simulate": "trnsim.simulation"}
+_HOMES = {
+    "Result": "trnsim.results",
+    "collective": "trnsim.simulation.collective",
+    "load": "trnsim.scenario",
+    "simulate": "trnsim.simulation",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -11,8 +11,10 @@ def test_names_lead_to_their_homes() -> None:
     from trnsim.results import Result
     from trnsim.scenario import load
     from trnsim.simulation import simulate
+    from trnsim.simulation.collective import collective
 
     assert (trnsim.Result, trnsim.load, trnsim.simulate) == (Result, load, simulate)
+    assert trnsim.collective is collective
     assert set(trnsim.__all__) <= set(dir(trnsim))
 
 

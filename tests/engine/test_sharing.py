@@ -39,7 +39,8 @@ def test_weights_count_every_crossing() -> None:
 
 def test_links_that_fill_up_together_are_closed_together() -> None:
     # Both links offer floor(7 / 2) = floor(6 / 2) = 3; closing one first would leave 4 on the other.
-    assert fair_rates([7, 6], [{0: 1}, {0: 1, 1: 1}, {1: 1}]) == [3, 3, 3]
+    flows = [{0: 1}, {0: 1, 1: 1}, {1: 1}]
+    assert fair_rates([6, 7], flows) == fair_rates([7, 6], flows) == [3, 3, 3]
 
 
 def test_rounds_follow_each_other() -> None:
@@ -142,6 +143,29 @@ def test_bytes_are_neither_lost_nor_hurried(network: tuple[list[int], Flows], st
     span = max(ends) - min(flow.start_ps for flow in flows)
     carried = _loads(crossings, [5000] * len(flows))
     assert all(load <= capacity * 100 * span for load, capacity in zip(carried, capacities, strict=True))
+
+
+@given(networks(), st.lists(st.integers(0, 300), min_size=7, max_size=7), st.lists(st.integers(0, 9000), min_size=7))
+def test_rates_below_that_of_an_end_stay(network: tuple[list[int], Flows], starts: list[int], sizes: list[int]) -> None:
+    # By definition all rates are found again at every begin and end. Here only those at and above the rate of the flow that
+    # ended are: a link that is full below has no share in what becomes free. Both give the same ends.
+    capacities, crossings = [capacity * 100 for capacity in network[0]], network[1]
+    flows = [Flow(start, size, flow) for start, size, flow in zip(starts, sizes, crossings, strict=False)]
+    assert finish_ps(capacities, flows) == _ends_by_definition(capacities, flows)
+
+
+def _ends_by_definition(capacities: list[int], flows: list[Flow]) -> list[int]:
+    now, ends, left = 0, dict[int, int](), [flow.size for flow in flows]
+    while len(ends) < len(flows):
+        begun = [index for index, flow in enumerate(flows) if flow.start_ps <= now and index not in ends]
+        rates = fair_rates(capacities, [flows[index].crossings for index in begun])
+        due = {index: now - -left[index] // rate for index, rate in zip(begun, rates, strict=True)}
+        after = min([*due.values(), *(flow.start_ps for flow in flows if flow.start_ps > now)])
+        for index, rate in zip(begun, rates, strict=True):
+            left[index] -= rate * (after - now)
+        ends |= {index: after for index in begun if due[index] == after}
+        now = after
+    return [ends[index] for index in range(len(flows))]
 
 
 def _loads(flows: Flows, rates: list[int]) -> list[int]:

@@ -30,18 +30,24 @@ from trnsim.hardware import (
     load_server,
     names,
 )
+from trnsim.hardware.collective_family import CollectiveFamily, CollectiveFamilyFile, load_collective_family
 from trnsim.hardware.schema import ChipFile, FamilyFile, ServerFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MODELS: dict[str, type[SourcedFile]] = {"chips": ChipFile, "servers": ServerFile, "families": FamilyFile}
+MODELS: dict[str, type[SourcedFile]] = {
+    "chips": ChipFile,
+    "servers": ServerFile,
+    "families": FamilyFile,
+    "collective-families": CollectiveFamilyFile,
+}
 CATALOG = Path(trnsim.hardware.catalog_files.__file__).parent / "catalog"
 FILES = sorted(CATALOG.glob("*/*.yaml"))
 GIB = 2**30
 
 
-def every_spec() -> Iterator[Chip | Server | SoftwareFamily]:
+def every_spec() -> Iterator[Chip | Server | SoftwareFamily | CollectiveFamily]:
     """Every entry of the catalog in every variant."""
     for path in FILES:
         spec = load(path.parent.name, path.stem)
@@ -49,14 +55,16 @@ def every_spec() -> Iterator[Chip | Server | SoftwareFamily]:
         yield from (load(path.parent.name, f"{path.stem}@{variant}") for variant in spec.variants)
 
 
-def load(kind: str, name: str) -> Chip | Server | SoftwareFamily:
+def load(kind: str, name: str) -> Chip | Server | SoftwareFamily | CollectiveFamily:
     match kind:
         case "chips":
             return load_chip(name)
         case "servers":
             return load_server(name)
-        case _:
+        case "families":
             return load_family(name)
+        case _:
+            return load_collective_family(name)
 
 
 def values_of(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -87,6 +95,7 @@ def test_the_catalog_holds_what_it_should() -> None:
     assert set(names("servers")) >= {"trn1.32xlarge", "trn1n.32xlarge", "trn2.3xlarge", "trn2.48xlarge"}
     assert set(names("servers")) >= {"trn2-ultraserver", "trn3-gen1-ultraserver", "trn3-gen2-ultraserver"}
     assert names("families") == ("neuron-trn1", "neuron-trn2", "neuron-trn3")
+    assert names("collective-families") == ("nccl-b200", "nccl-h200", "neuron-trn1")
 
 
 def test_every_value_has_a_kind_a_source_and_a_date() -> None:
@@ -94,7 +103,7 @@ def test_every_value_has_a_kind_a_source_and_a_date() -> None:
     seen = 0
     for spec in every_spec():
         values = dict(every_value(spec))
-        assert len(values) >= 10, spec.name
+        assert len(values) >= (5 if isinstance(spec, CollectiveFamily) else 10), spec.name
         for name, value in values.items():
             assert value.kind in get_args(Kind), (spec.name, name)
             assert len(value.source) > 15, (spec.name, name)

@@ -154,7 +154,6 @@ def test_an_empty_table_and_a_missing_schema(tmp_path: Path) -> None:
         ("run.engine=replay", "run.engine = replay", "not modelled yet"),
         ("training.data_parallel_overlap=prefetch", "training.data_parallel_overlap = prefetch", "not modelled yet"),
         ("training.precision=fp4", "training.precision = fp4", "not modelled yet"),
-        ("collectives.policy=neuron", "collectives.policy = neuron", "not modelled yet; choose from fastest"),
         ("perturbations={slow: 1}", "perturbations", "slow chips and links are not modelled yet"),
         ("operations={mtbf: 1}", "operations", "months of failures and checkpoints are not modelled yet"),
     ],

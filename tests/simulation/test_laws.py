@@ -288,3 +288,22 @@ def test_a_run_longer_than_the_clock_is_refused(folder: Path, tmp_path: Path) ->
     path.write_text(text.replace("latency: {value: 0 s", "latency: {value: 1e8 s"), encoding="utf-8")
     with pytest.raises(InputError, match=r"2\^63 ps|latency"):
         simulate_small(folder, cluster__fabric=path, cluster__servers=2, layout__dp=72, training__global_batch=144)
+
+
+def test_neurons_policy_goes_by_size_inside_servers(folder: Path) -> None:
+    # Neuron's rules: mesh below 1 MB, recursive halving and doubling to 56 MB, above it KangaRing, for which no two
+    # ranks sit on a chip here, so the ring.
+    result = simulate_small(folder, collectives__policy="neuron")
+    due = {
+        (use.bytes < 10**6 and "direct") or (use.bytes <= 56 * 10**6 and "recursive-halving-doubling") or "ring"
+        for use in result.collectives
+        if use.axis == "tp"
+    }
+    assert {use.algorithm for use in result.collectives if use.axis == "tp"} == due
+
+
+@pytest.mark.parametrize(("algorithm", "lacking"), [("kangaring", "on each chip"), ("in-network", "a switch")])
+def test_an_algorithm_that_a_group_cannot_have_is_an_input_error(folder: Path, algorithm: str, lacking: str) -> None:
+    with pytest.raises(InputError, match=rf"collectives.algorithm = {algorithm} .*{lacking}.*leave it out") as error:
+        simulate_small(folder, collectives__algorithm=algorithm)
+    assert error.value.exit_code == 2

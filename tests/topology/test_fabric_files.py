@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trnsim.documents import names
 from trnsim.errors import InputError
 from trnsim.hardware import every_value
 from trnsim.topology import load_fabric
+from trnsim.topology.forms import topology_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ def problems_of(path: Path, text: str) -> list[tuple[int | None, str, str]]:
     return [(problem.line, problem.subject, problem.message) for problem in refusal.value.problems]
 
 
-@pytest.mark.parametrize("name", names("topologies"))
+@pytest.mark.parametrize("name", topology_names("fabric"))
 def test_every_value_of_every_fabric_has_its_source(name: str) -> None:
     # planes, and radix, oversubscription and latency of each tier
     spec = load_fabric(name)

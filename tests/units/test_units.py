@@ -129,3 +129,8 @@ def test_a_written_bandwidth_reads_back_to_three_digits(bytes_per_s: float) -> N
 def test_texts(text: str, expected: str) -> None:
     # three significant digits, memory in GiB, counts exact up to ten million; rounding never shows "1000"
     assert text == expected
+
+
+def test_an_exponent_of_many_digits_is_refused_and_not_computed() -> None:
+    with pytest.raises(UnitError, match='"1e999999999 GB/s" is not a bandwidth'):
+        parse_bandwidth("1e999999999 GB/s")

@@ -31,6 +31,8 @@ _COMMANDS = {
     "describe": "Show a scenario, chip, server, topology, family or model, with sources.",
     "list": "List the chips, servers, topologies, models, families or scenarios.",
     "compare": "Simulate scenarios and set them side by side.",
+    "collective": "Time a collective on a network, size by size, and compare it with a log.",
+    "topology": "Count the links of a network, its diameter and its bisection, and draw it.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
 }
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import rich_click as click
 
-from trnsim.cli.output import output_file_or_stdout
+from trnsim.cli.output import output_figure, output_file_or_stdout
 
-__all__ = ["json_file_option", "json_flag", "set_option"]
+__all__ = ["json_file_option", "json_flag", "plot_option", "set_option"]
 
 set_option = click.option(
     "--set",
@@ -23,3 +23,6 @@ json_file_option = click.option(
     help="Write the JSON document; with - it is all that standard output holds.",
 )
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+plot_option = click.option(
+    "--plot", "plot_file", metavar="FILE", callback=output_figure, help="Write a picture: .png, .svg or .pdf."
+)

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import rich_click as click
 
@@ -15,16 +15,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STDOUT",
+    "Drawing",
     "make_directory",
     "output_directory",
+    "output_figure",
     "output_file",
     "output_file_or_stdout",
     "refuse_overwriting",
     "say",
     "write",
+    "write_figure",
 ]
 
 STDOUT = Path("-")
+
+_FIGURES = (".png", ".svg", ".pdf")
+
+
+class Drawing(Protocol):
+    """A figure that can be written."""
+
+    def savefig(self, target: Path, /) -> None:
+        """Write it in the format that the name of the file says."""
 
 
 def say(text: str, *, to_stderr: bool = False) -> None:
@@ -46,6 +58,12 @@ def write(target: Path, text: str) -> None:
         return
     with _sentences(target):
         target.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def write_figure(target: Path, figure: Drawing) -> None:
+    """Write a figure in the format that the name of the file says."""
+    with _sentences(target):
+        figure.savefig(target)
 
 
 def make_directory(directory: Path) -> None:
@@ -73,6 +91,14 @@ def output_file(ctx: click.Context, param: click.Parameter, value: str | None) -
     if path.is_dir():
         raise click.BadParameter(f"{path} is a directory, not a file", ctx, param)
     return _writable(ctx, param, path)
+
+
+def output_figure(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:
+    """Check the path of a picture to write: an option callback."""
+    path = output_file(ctx, param, value)
+    if path is not None and path.suffix not in _FIGURES:
+        raise click.BadParameter(f"{path} is no picture; its name ends in {', '.join(_FIGURES)}", ctx, param)
+    return path
 
 
 def output_file_or_stdout(ctx: click.Context, param: click.Parameter, value: str | None) -> Path | None:

@@ -3,109 +3,146 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+from trnsim.collectives.cargo import Blocks, Digit, Hop
+from trnsim.collectives.patterns import SWITCH, Everyone, Shift, Tour, edges, pairs
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from trnsim.collectives.cargo import Cargo
     from trnsim.collectives.patterns import Pattern
 
-__all__ = ["Algorithm", "Arrangement", "Phase", "Program", "Transfer", "scatter_and_gather"]
+__all__ = ["Move", "Phase", "Program", "Transfer", "mirrored", "spread"]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrangement:
-    """What an algorithm may know of a group.
+class Move:
+    """Transfers of one step that are alike.
 
     Parameters
     ----------
-    ranks
-        Members of the group. >= 1.
-    inner
-        Consecutive members that sit in one server: a divisor of `ranks`. 1 when nothing is known.
-    tours
-        Orders in which the `inner` members of a server may be visited, each a tour of neighbours, no two of them over
-        the same links. Empty: in the order of their numbers.
+    pattern
+        Who sends to whom.
+    cargo
+        What each transfer carries.
+    reduces
+        Whether the receiver adds it to what it has, or keeps it.
+    settled
+        Digits of member numbers in which every chunk agrees with the member that has to do with it, because other
+        phases part the chunks along them. See the notes.
+    fused
+        Whether the bytes pass through the memory of the chip together with those of another move of the phase.
 
-    Raises
-    ------
-    ValueError
-        If a number is outside its range, or a tour does not visit each inner member once.
-
-    Examples
-    --------
-    >>> Arrangement(ranks=48, inner=16)
-    Arrangement(ranks=48, inner=16, tours=())
+    Notes
+    -----
+    A circle with stride d inside a larger group works on what the circles within it left to a member: the chunks whose
+    numbers agree with the member's modulo d, which is the digit of stride 1 and span d. A place of the circle stands
+    for all of these chunks that have this place, whatever lies above.
     """
 
-    ranks: int
-    inner: int = 1
-    tours: tuple[tuple[int, ...], ...] = ()
+    pattern: Pattern
+    cargo: Cargo
+    reduces: bool = False
+    settled: tuple[Digit, ...] = ()
+    fused: bool = False
 
-    def __post_init__(self) -> None:
-        if self.ranks < 1 or self.inner < 1 or self.ranks % self.inner:
-            raise ValueError(f"a group of {self.ranks} cannot be arranged {self.inner} to a server")
-        if any(sorted(tour) != list(range(self.inner)) for tour in self.tours):
-            raise ValueError(f"a tour has to visit each of the {self.inner} members of a server once")
+    @property
+    def fraction(self) -> Fraction:
+        """Share of the buffer that one transfer carries; of relative weight 1, where transfers have weights."""
+        return self.cargo.share(self.pattern, self.settled)
+
+    @property
+    def touches(self) -> tuple[int, int]:
+        """How often a byte is read from or written to memory at its source and at its target.
+
+        A message is read here and written there; a receiver that adds reads what it has before. With two members of a
+        chip in one place of a ring, what arrives is written to both memories or both are added to it in one go, so
+        that the second costs one touch more: per two members 3 and not 4 for a gathering, 4 and not 6 for a reduction.
+
+        References
+        ----------
+        AWS Neuron SDK documentation, Intra-node collective communications (KangaRing), read 2026-07
+        """
+        if self.fused:
+            return (1, 0) if self.reduces else (0, 1)
+        return (1, 2) if self.reduces else (1, 1)
+
+    def pairs(self, ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return sources and targets of the transfers in a group of `ranks`; `SWITCH` for the switch that joins them.
+
+        Examples
+        --------
+        >>> from trnsim.collectives import Arrangement, program
+        >>> program("send-recv", "direct", Arrangement(ranks=3)).phases[0].moves[0].pairs(3)
+        (array([0, 1, 2]), array([1, 2, 0]))
+        """
+        return pairs(self.pattern, ranks)
+
+    def weights(self, ranks: int) -> NDArray[np.float64] | None:
+        """Return what multiplies `fraction`, for each transfer in the order of `pairs`; None where all carry as much."""
+        if not (isinstance(self.cargo, Blocks) and self.cargo.sizes):
+            return None
+        import numpy as np
+
+        return np.array(self.cargo.sizes, dtype=np.float64)[self.pairs(ranks)]
+
+    def transfers(self, step: int, ranks: int, parts: int) -> Iterator[Transfer]:
+        """Yield the transfers of one step one by one, every chunk being cut in `parts` cells."""
+        finer = parts // self.cargo.parts(ranks)
+        for source, target in edges(self.pattern, ranks):
+            by_target = source == SWITCH or (self.reduces and target != SWITCH)
+            owner, other = (target, source) if by_target else (source, target)
+            hop = Hop(self.pattern, self.settled, owner, other, ranks, step)
+            cells = tuple([cell * finer + part for cell in self.cargo.cells(hop) for part in range(finer)])
+            here, there = (self._switch_of(owner, ranks) if end == SWITCH else end for end in (source, target))
+            yield Transfer(here, there, cells, self.reduces)
+
+    def mirrored(self, steps: int) -> Move:
+        """Return the move backward through a phase of `steps`: a reduction becomes a gathering."""
+        pattern, cargo = self.pattern.reversed(), self.cargo.mirrored(steps)
+        return replace(self, pattern=pattern, cargo=cargo, reduces=not self.reduces)
+
+    def spread(self, factor: int) -> Move:
+        """Return the move with the members of its circles `factor` times as far apart."""
+        if factor == 1:
+            return self
+        wider = (Digit(digit.stride * factor, digit.span) for digit in self.settled)
+        settled = (Digit(1, factor), *wider)
+        return replace(self, pattern=self.pattern.spread(factor), cargo=self.cargo.spread(factor), settled=settled)
+
+    def _switch_of(self, member: int, ranks: int) -> int:
+        """Return a number below 0 for the switch that joins the circle of a member, not that of any other circle."""
+        stride = self.pattern.stride
+        circle = member // (stride * self.pattern.span) * stride + member % stride
+        return SWITCH - circle - (stride - 1) * ranks
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    r"""Steps that are alike: in each, every member sends as its pattern says.
-
-    The buffer of S bytes has a chunk for every member of the group. With several patterns it is cut in as many lanes,
-    and all lanes move at once. A transfer carries `chunks` neighbouring places of a circle, ``fraction * S`` bytes.
-
-    When the phase reduces, the receiver adds; the last step brings it the places that begin at its own, and every
-    step before it what its successors will need: places as many transfers further as there are steps to go. Else the
-    receiver keeps what it gets; the first step carries the sender's own places, every later step what came last.
+    """Steps that are alike: in each, all moves are made at once.
 
     Parameters
     ----------
-    patterns
-        One pattern per lane, all over the same circles.
+    moves
+        At least one.
     steps
-        >= 1.
-    chunks
-        Places of the circle per transfer. >= 1.
-    reduces
-        Whether the receiver adds.
-
-    Notes
-    -----
-    A circle with stride d works on what the circles inside it left to a member, the chunks whose numbers agree with
-    the member's modulo d; a place of the circle stands for all of them that have this place, whatever lies above.
+        >= 1. The next begins when all transfers of the one before have ended.
     """
 
-    patterns: tuple[Pattern, ...]
-    steps: int
-    chunks: int
-    reduces: bool
-
-    @property
-    def fraction(self) -> Fraction:
-        """Share of the buffer that one transfer carries."""
-        circle = self.patterns[0]
-        return Fraction(self.chunks, len(self.patterns) * circle.stride * circle.span)
+    moves: tuple[Move, ...]
+    steps: int = 1
 
     def mirrored(self) -> Phase:
         """Return the phase that runs backward, every transfer the other way: a reduction becomes a gathering."""
-        patterns = tuple(pattern.reversed() for pattern in self.patterns)
-        return Phase(patterns, self.steps, self.chunks, not self.reduces)
-
-    def transfers(self, step: int, ranks: int, lanes: int) -> Iterator[Transfer]:
-        """Yield the transfers of one step, the buffer being cut in ``ranks * lanes`` cells, chunk after chunk."""
-        hops = self.steps - 1 - step if self.reduces else -step
-        width = lanes // len(self.patterns)
-        for lane, pattern in enumerate(self.patterns):
-            for source in range(ranks):
-                for target in pattern.targets(source):
-                    owner = target if self.reduces else source
-                    chunks = _chunks(pattern, owner, hops, self.chunks, ranks)
-                    cells = [chunk * lanes + lane * width + cell for chunk in chunks for cell in range(width)]
-                    yield Transfer(source, target, tuple(cells), self.reduces)
+        return Phase(tuple(move.mirrored(self.steps) for move in self.moves), self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +152,7 @@ class Transfer:
     Parameters
     ----------
     source, target
-        Members of the group.
+        Members of the group; below 0 a switch.
     cells
         Which cells of the buffer it carries.
     reduces
@@ -159,65 +196,50 @@ class Program:
     phases: tuple[Phase, ...]
 
     @property
-    def lanes(self) -> int:
-        """Parts into which a chunk is cut so that every lane of every phase carries whole cells."""
-        return math.lcm(*(len(phase.patterns) for phase in self.phases))
+    def steps(self) -> int:
+        """Steps of all phases."""
+        return sum(phase.steps for phase in self.phases)
+
+    @property
+    def parts(self) -> int:
+        """Parts into which a chunk is cut so that every transfer carries whole cells."""
+        return math.lcm(*(move.cargo.parts(self.ranks) for phase in self.phases for move in phase.moves))
+
+    @property
+    def buffer_cells(self) -> int:
+        """Cells of one buffer: the size of a cell is that of the buffer over this number.
+
+        All members' cells are numbered together; in an all-to-all each has only the blocks that it sends or gets.
+        """
+        return self.ranks if self.op.startswith("all-to-all") else self.ranks * self.parts
 
     @property
     def sent_fraction(self) -> Fraction:
-        """Bytes that each member sends (and receives), over the bytes of the buffer."""
-        shares = (phase.steps * phase.fraction * _messages(phase) for phase in self.phases)
-        return sum(shares, start=Fraction(0))
+        """Bytes that the member sends which sends most, over the bytes of the buffer; transfers of equal weight."""
+        moves = [(move, phase.steps * move.fraction) for phase in self.phases for move in phase.moves]
+        alike, single = Fraction(0), Counter[int]()
+        unit = Fraction(1, math.lcm(*(share.denominator for _, share in moves)))
+        for move, share in moves:
+            if isinstance(move.pattern, Shift | Tour | Everyone):
+                alike += share * len(move.pattern.targets(0))
+            else:
+                for source, _ in edges(move.pattern, self.ranks):
+                    single[source] += int(share / unit)
+        return alike + unit * max((units for source, units in single.items() if source != SWITCH), default=0)
 
     def transfers(self) -> Iterator[list[Transfer]]:
         """Yield, step by step, every transfer with the cells it carries; for proofs on small groups."""
-        lanes = self.lanes
+        parts = self.parts
         for phase in self.phases:
             for step in range(phase.steps):
-                yield list(phase.transfers(step, self.ranks, lanes))
+                yield [each for move in phase.moves for each in move.transfers(step, self.ranks, parts)]
 
 
-@dataclass(frozen=True, slots=True)
-class Algorithm:
-    """An algorithm: for each operation that it knows, how its phases are made.
-
-    Parameters
-    ----------
-    name
-        As users write it.
-    builders
-        Operation to function from arrangement to phases.
-    """
-
-    name: str
-    builders: Mapping[str, Callable[[Arrangement], tuple[Phase, ...]]]
+def mirrored(phases: Iterable[Phase]) -> tuple[Phase, ...]:
+    """Return phases backward, the last first: a reduction becomes a gathering."""
+    return tuple(phase.mirrored() for phase in reversed(tuple(phases)))
 
 
-def scatter_and_gather(
-    reduce_scatter: Callable[[Arrangement], tuple[Phase, ...]],
-) -> dict[str, Callable[[Arrangement], tuple[Phase, ...]]]:
-    """Return the three operations that follow from a reduce-scatter.
-
-    Its mirror image, backward and every transfer the other way, is an all-gather; one after the other they are an
-    all-reduce.
-    """
-
-    def all_gather(arrangement: Arrangement) -> tuple[Phase, ...]:
-        return tuple(phase.mirrored() for phase in reversed(reduce_scatter(arrangement)))
-
-    def all_reduce(arrangement: Arrangement) -> tuple[Phase, ...]:
-        return reduce_scatter(arrangement) + all_gather(arrangement)
-
-    return {"all-reduce": all_reduce, "all-gather": all_gather, "reduce-scatter": reduce_scatter}
-
-
-def _chunks(pattern: Pattern, owner: int, hops: int, count: int, ranks: int) -> Iterator[int]:
-    """Yield the chunks at `count` places from the owner's own on, in all circles above."""
-    circle = pattern.stride * pattern.span
-    for place in pattern.places(owner, hops, count):
-        yield from range(owner % pattern.stride + place * pattern.stride, ranks, circle)
-
-
-def _messages(phase: Phase) -> int:
-    """Count what one member sends in one step."""
-    return sum(len(tuple(pattern.targets(0))) for pattern in phase.patterns)
+def spread(phases: Iterable[Phase], factor: int) -> tuple[Phase, ...]:
+    """Return phases of a group as those of members that are `factor` apart, every such circle for itself."""
+    return tuple(Phase(tuple(move.spread(factor) for move in phase.moves), phase.steps) for phase in phases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -72,14 +73,18 @@ def fair_rates(capacities: Sequence[int], flows: Sequence[Mapping[int, int]]) ->
     >>> fair_rates([10, 3], [{0: 1, 1: 1}, {0: 1}])
     [3, 7]
     """
+    return _fill(list(capacities), flows)
+
+
+def _fill(left: list[int], flows: Sequence[Mapping[int, int]]) -> list[int]:
+    """Return the fair rates over what is left of capacities, and take them from it."""
     if not all(flows):
         raise ValueError("a flow that crosses no link has no fair rate")
-    left = list(capacities)
     growing: Counter[int] = Counter()
     users: defaultdict[int, list[int]] = defaultdict(list)
     for index, crossings in enumerate(flows):
-        growing.update(crossings)
-        for link in crossings:
+        for link, weight in crossings.items():
+            growing[link] += weight
             users[link].append(index)
     shares = [(left[link] // weight, link) for link, weight in growing.items()]
     heapq.heapify(shares)
@@ -153,8 +158,44 @@ def finish_ps(capacities: Sequence[int], flows: Sequence[Flow]) -> list[int]:
     return ends
 
 
+@dataclass(slots=True, eq=False)
+class _UnderWay(Generic[Key]):
+    """A flow on its way.
+
+    Parameters
+    ----------
+    key, crossings
+        As they were added.
+    left
+        What it had still to carry when its rate last changed.
+    rate
+        0 as long as it has none.
+    since_ps
+        When the rate last changed.
+    due_ps
+        When it will end at this rate.
+    """
+
+    key: Key
+    crossings: Mapping[int, int]
+    left: int
+    rate: int = 0
+    since_ps: int = 0
+    due_ps: int = -1
+
+    def take(self, rate: int, now_ps: int) -> None:
+        """Go on at another rate."""
+        self.left -= self.rate * (now_ps - self.since_ps)
+        self.rate, self.since_ps = rate, now_ps
+        self.due_ps = now_ps - -self.left // rate
+
+
 class Fluid(Generic[Key]):
     """Flows that share links, and a clock that goes from one end of a flow to the next; flows may be added at any time.
+
+    A flow that ends frees capacity only for flows of its rate and above: slower ones are held back by links that were full
+    before the filling came to it. So only those get new rates, and as rates are whole numbers all others keep their ends
+    to the picosecond.
 
     Parameters
     ----------
@@ -177,16 +218,17 @@ class Fluid(Generic[Key]):
 
     def __init__(self, capacities: Sequence[int]) -> None:
         self.now_ps = 0
-        self._capacities = capacities
-        self._waiting: list[tuple[int, int, Key, Flow]] = []
-        self._added = 0
-        self._crossings: dict[Key, Mapping[int, int]] = {}
-        self._left: dict[Key, int] = {}
+        self._left = list(capacities)
+        self._order = count()
+        self._waiting: list[tuple[int, int, _UnderWay[Key]]] = []
+        self._due: list[tuple[int, int, _UnderWay[Key]]] = []
+        self._by_rate: defaultdict[int, dict[_UnderWay[Key], None]] = defaultdict(dict)
+        self._changed_from: int | None = None
 
     def add(self, key: Key, flow: Flow) -> None:
         """Let a flow begin at its start; `key` tells it from the others under way."""
-        heapq.heappush(self._waiting, (max(flow.start_ps, self.now_ps), self._added, key, flow))
-        self._added += 1
+        start_ps = max(flow.start_ps, self.now_ps)
+        heapq.heappush(self._waiting, (start_ps, next(self._order), _UnderWay(key, flow.crossings, flow.size)))
 
     def advance(self) -> list[Key]:
         """Go on to the next end of a flow, and return all that end then; none if no flow is left.
@@ -196,31 +238,57 @@ class Fluid(Generic[Key]):
         ValueError
             As for `finish_ps`.
         """
-        ended: list[Key] = []
-        while not ended and (self._left or self._waiting):
-            self._admit()
-            rates = dict(zip(self._left, _rates(self._capacities, list(self._crossings.values())), strict=True))
-            due = {key: self.now_ps - -left // rates[key] for key, left in self._left.items()}
-            after = min([*due.values(), *(start for start, *_ in self._waiting[:1])])
-            for key in self._left:
-                self._left[key] -= rates[key] * (after - self.now_ps)
-            self.now_ps = after
-            ended = [key for key, end in due.items() if end == after]
-            for key in ended:
-                del self._left[key], self._crossings[key]
-        return ended
+        while self._by_rate or self._waiting:
+            self._begin()
+            self._share()
+            self.now_ps = min(times[0][0] for times in (self._due, self._waiting) if times)
+            if ended := self._end():
+                return ended
+        return []
 
-    def _admit(self) -> None:
+    def _begin(self) -> None:
         """Begin with the flows that start now, or next if none is under way."""
-        if not self._left:
+        if not self._by_rate:
             self.now_ps = self._waiting[0][0]
         while self._waiting and self._waiting[0][0] == self.now_ps:
-            _, _, key, flow = heapq.heappop(self._waiting)
-            self._left[key], self._crossings[key] = flow.size, flow.crossings
+            self._by_rate[0][heapq.heappop(self._waiting)[2]] = None
+            self._changed_from = 0
 
+    def _share(self) -> None:
+        """Find the rates again that may have changed."""
+        if self._changed_from is not None:
+            rates = [rate for rate in self._by_rate if rate >= self._changed_from]
+            flows = [flow for rate in rates for flow in self._by_rate.pop(rate)]
+            for flow in flows:
+                self._free(flow)
+            for flow, rate in zip(flows, _fill(self._left, [flow.crossings for flow in flows]), strict=True):
+                if not rate:
+                    raise ValueError("a flow gets less than one unit per second: take a finer unit for all sizes")
+                self._by_rate[rate][flow] = None
+                if rate != flow.rate:
+                    flow.take(rate, self.now_ps)
+                    heapq.heappush(self._due, (flow.due_ps, next(self._order), flow))
+            self._changed_from = None
+        while self._due and self._due[0][2].due_ps != self._due[0][0]:
+            heapq.heappop(self._due)
 
-def _rates(capacities: Sequence[int], crossings: Sequence[Mapping[int, int]]) -> list[int]:
-    rates = fair_rates(capacities, crossings)
-    if 0 in rates:
-        raise ValueError("a flow gets less than one unit per second: take a finer unit for capacities and sizes")
-    return rates
+    def _end(self) -> list[Key]:
+        """End with the flows that are due."""
+        ended: list[Key] = []
+        while self._due and self._due[0][0] == self.now_ps:
+            flow = heapq.heappop(self._due)[2]
+            if flow.due_ps == self.now_ps:
+                ended.append(flow.key)
+                flow.due_ps = -1
+                self._free(flow)
+                del self._by_rate[flow.rate][flow]
+                if not self._by_rate[flow.rate]:
+                    del self._by_rate[flow.rate]
+                self._changed_from = flow.rate if self._changed_from is None else min(self._changed_from, flow.rate)
+        return ended
+
+    def _free(self, flow: _UnderWay[Key]) -> None:
+        """Give back the capacity that a flow takes."""
+        if flow.rate:
+            for link, weight in flow.crossings.items():
+                self._left[link] += flow.rate * weight

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from trnsim.collectives import Arrangement, algorithm_names, program
-from trnsim.fabric.layout import Layout, lay_out, renumbered, tours
+from trnsim.collectives import algorithm_names, program
+from trnsim.collectives.policy import neuron_algorithm
+from trnsim.fabric.layout import Layout, arrange, lay_out, renumbered
 from trnsim.fabric.paths import CORE_LINK, Paths
 from trnsim.fabric.price import Cost
 from trnsim.fabric.steps import step_traffic, transfer_traffic
@@ -18,13 +19,16 @@ from trnsim.parallel import Group
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trnsim.collectives import Pattern
+    from trnsim.collectives import Pattern, Phase
     from trnsim.fabric.price import Price
     from trnsim.fabric.traffic import Traffic
     from trnsim.parallel import Placement
     from trnsim.topology import ClusterTopology
 
-__all__ = ["ClosedFormFabric"]
+__all__ = ["CANDIDATES", "ClosedFormFabric"]
+
+CANDIDATES = ("direct", "recursive-halving-doubling", "ring", "hierarchical")
+"""Algorithms among which a training step chooses, as far as they know the operation; of equals the first is taken."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,10 +131,25 @@ class ClosedFormFabric:
         op, group, size_bytes
             As for `price`.
         candidates
-            Algorithms to choose from; if empty all that know the operation, the hierarchical one last.
+            Algorithms to choose from; if empty those of `CANDIDATES` that know the operation, or if none does all that
+            do and that the group can have.
         """
-        names = tuple(candidates) or sorted(algorithm_names(op), key=lambda name: name == "hierarchical")
+        names = tuple(candidates) or tuple(name for name in CANDIDATES if name in algorithm_names(op))
+        if not names:
+            names = algorithm_names(op, arrange(self._place(group).layout, self.cluster.server_topology.server))
         return min((self.price(op, name, group, size_bytes) for name in names), key=lambda price: price.time_s)
+
+    def by_neurons_rules(self, op: str, group: Group, size_bytes: float) -> Price:
+        """Return the price by the algorithm that Neuron's size rules name; by the ring where a group has no KangaRing.
+
+        Parameters
+        ----------
+        op, group, size_bytes
+            As for `price`; a group inside one server.
+        """
+        name = neuron_algorithm(size_bytes)
+        known = algorithm_names(op, arrange(self._place(group).layout, self.cluster.server_topology.server))
+        return self.price(op, name if name in known else "ring", group, size_bytes)
 
     def send(self, source: int, target: int, size_bytes: float) -> Price:
         """Return what a message from one rank to another costs.
@@ -195,14 +214,15 @@ class ClosedFormFabric:
         return moved if whole else layout
 
     def _program_cost(self, op: str, algorithm: str, layout: Layout) -> Cost:
-        server = self.cluster.server_topology.server
-        plan = program(op, algorithm, Arrangement(layout.size, layout.inner, tours(layout, server)))
-        traffics: dict[frozenset[Pattern], Traffic] = {}
+        plan = program(op, algorithm, arrange(layout, self.cluster.server_topology.server))
+        traffics: dict[frozenset[tuple[Pattern, int]], Traffic] = {}
+        phases = []
         for phase in plan.phases:
-            patterns = frozenset(phase.patterns)
-            if patterns not in traffics:
-                traffics[patterns] = step_traffic(phase.patterns, layout, self._paths)
-        phases = [(traffics[frozenset(phase.patterns)], phase.steps, phase.fraction) for phase in plan.phases]
+            moves, fraction = _in_units(phase)
+            alike = frozenset(moves.items())
+            if alike not in traffics:
+                traffics[alike] = step_traffic(moves, layout, self._paths)
+            phases.append((traffics[alike], phase.steps, fraction))
         return self._cost(plan.algorithm, layout, phases)
 
     def _cost(self, algorithm: str, layout: Layout, phases: Iterable[tuple[Traffic, int, Fraction]]) -> Cost:
@@ -219,3 +239,14 @@ class ClosedFormFabric:
             for carrier, transfers in traffic.carried().items():
                 links[carrier] += share.numerator * transfers / share.denominator
         return Cost(algorithm, latency_s, dict(seconds), dict(links))
+
+
+def _in_units(phase: Phase) -> tuple[dict[Pattern, int], Fraction]:
+    """Return for each pattern how many transfers of one size it stands for, and that share of the buffer."""
+    whole = math.lcm(*(move.fraction.denominator for move in phase.moves))
+    parts = [int(move.fraction * whole) for move in phase.moves]
+    largest = math.gcd(*parts) or 1
+    moves: Counter[Pattern] = Counter()
+    for move, part in zip(phase.moves, parts, strict=True):
+        moves[move.pattern] += part // largest or 1
+    return moves, Fraction(math.gcd(*parts), whole)

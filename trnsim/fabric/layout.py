@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from trnsim.collectives import disjoint_cycles
+from trnsim.collectives import Arrangement, disjoint_cycles
 from trnsim.hardware import SwitchedScaleUp, TorusScaleUp
 from trnsim.parallel import Slot
 from trnsim.topology.torus import torus_coordinates
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trnsim.hardware import Server
     from trnsim.parallel import Group, Placement
 
-__all__ = ["Layout", "lay_out", "renumbered", "tours"]
+__all__ = ["Layout", "arrange", "lay_out", "renumbered", "tours"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,11 @@ class Layout:
     def inner(self) -> int:
         """Members that sit together in a server: the largest count by which consecutive members can be taken."""
         return math.gcd(*(sum(1 for _ in run) for _, run in groupby(slot.server for slot in self.unit)))
+
+    @property
+    def per_chip(self) -> int:
+        """Members that sit together on a chip: the largest count by which consecutive members can be taken."""
+        return math.gcd(*(sum(1 for _ in run) for _, run in groupby((slot.server, slot.chip) for slot in self.unit)))
 
     @property
     def in_one_server(self) -> bool:
@@ -179,6 +184,20 @@ def _by_first_use(chips: Sequence[int], sizes: tuple[int, int]) -> list[int]:
             used[sled] += 1
         names.append(rack * rack_size + sled * sled_size + places[sled, place])
     return names
+
+
+def arrange(layout: Layout, server: Server) -> Arrangement:
+    """Return what algorithms may know of a group: its servers and chips, `tours`, and the torus that it covers.
+
+    The shape of a server's torus is given where its members are all chips in the order of their numbers, equally many
+    on each.
+    """
+    scale_up, per_chip = server.scale_up, layout.per_chip
+    shape: tuple[int, ...] = ()
+    if isinstance(scale_up, TorusScaleUp) and len(layout.unit) == layout.inner:
+        chips = [slot.chip for slot in layout.unit[::per_chip]]
+        shape = scale_up.dims if chips == list(range(math.prod(scale_up.dims))) else ()
+    return Arrangement(layout.size, layout.inner, tours(layout, server), per_chip, shape)
 
 
 def tours(layout: Layout, server: Server) -> tuple[tuple[int, ...], ...]:

@@ -11,7 +11,7 @@ from trnsim.fabric.meetings import Line, count_by_tier, count_everyone_by_tier, 
 from trnsim.fabric.traffic import Traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
 
     from trnsim.collectives import Pattern
     from trnsim.fabric.layout import Layout
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["step_traffic", "transfer_traffic"]
 
 
-def step_traffic(patterns: Iterable[Pattern], layout: Layout, paths: Paths) -> Traffic:
-    """Return the traffic of a step in which every member sends by all the patterns at once.
+def step_traffic(moves: Mapping[Pattern, int], layout: Layout, paths: Paths) -> Traffic:
+    """Return the traffic of a step in which every member sends by several patterns at once.
 
     Parameters
     ----------
-    patterns
-        All over the same circles.
+    moves
+        Patterns, and for each how many transfers of the counted size one of its transfers stands for.
     layout, paths
         Where the members are, and what joins them.
 
@@ -37,11 +37,13 @@ def step_traffic(patterns: Iterable[Pattern], layout: Layout, paths: Paths) -> T
         If a transfer leaves its server and there is no fabric.
     """
     traffic = Traffic(paths)
-    for pattern in patterns:
-        if isinstance(pattern, Everyone) and pattern.span == layout.size:
-            _add_everyone(traffic, layout)
-        else:
-            _add_pattern(traffic, layout, pattern)
+    if list(moves.items()) == [(Everyone(layout.size), 1)]:
+        _add_everyone(traffic, layout)
+        return traffic
+    windows = {_window(pattern, layout) for pattern in moves}
+    window = windows.pop() if len(windows) == 1 else layout.size
+    for pattern, times in moves.items():
+        _add_pattern(traffic, layout, pattern, window, times)
     return traffic
 
 
@@ -59,15 +61,23 @@ def transfer_traffic(layout: Layout, source: int, target: int, paths: Paths) -> 
     return traffic
 
 
-def _add_pattern(traffic: Traffic, layout: Layout, pattern: Pattern) -> None:
-    """Add the transfers of a window of members, beyond which the servers repeat themselves.
+def _shifts(pattern: Pattern, layout: Layout) -> bool:
+    """Say whether a pattern is a shift that loads every repetition of the layout alike.
 
-    A shift by whole repetitions of the layout, or one over the whole group, loads every repetition alike; any other
-    pattern repeats itself where a circle and a repetition end together.
+    That is one by whole repetitions, or one over the whole group.
     """
     unit, circle = len(layout.unit), pattern.span * pattern.stride
-    shifts = isinstance(pattern, Shift) and (circle == layout.size or pattern.stride % unit == 0)
-    window = unit if shifts else math.lcm(unit, circle)
+    return isinstance(pattern, Shift) and (circle == layout.size or pattern.stride % unit == 0)
+
+
+def _window(pattern: Pattern, layout: Layout) -> int:
+    """Return the members beyond which the servers repeat themselves: where a circle and a repetition end together."""
+    unit = len(layout.unit)
+    return unit if _shifts(pattern, layout) else math.lcm(unit, pattern.span * pattern.stride)
+
+
+def _add_pattern(traffic: Traffic, layout: Layout, pattern: Pattern, window: int, times: int) -> None:
+    """Add the transfers of a window of members, each `times`."""
     slots = [layout.slot(member) for member in range(window)]
     traffic.copies.update({slot.server: layout.size // window for slot in slots})
     crossing: list[tuple[int, int]] = []
@@ -75,16 +85,17 @@ def _add_pattern(traffic: Traffic, layout: Layout, pattern: Pattern) -> None:
         for target in pattern.targets(source):
             there = slots[target] if target < window else layout.slot(target)
             if here.server == there.server:
-                traffic.inside(here.server, here, there)
+                traffic.inside(here.server, here, there, times)
             else:
-                traffic.leaves(here.server, here.chip)
-                traffic.arrives(slots[target % window].server, there.chip)
+                traffic.leaves(here.server, here.chip, times)
+                traffic.arrives(slots[target % window].server, there.chip, times)
                 crossing.append((source, target))
     if crossing:
         chips, blocks = traffic.paths.chips, traffic.paths.blocks
-        copied = not shifts or window == layout.size
+        copied = not _shifts(pattern, layout) or window == layout.size
         lines = _copied(layout, window, crossing, chips) if copied else _shifted(layout, pattern, crossing, chips)
-        traffic.by_tier.update(count_by_tier(lines, blocks))
+        for tier, transfers in count_by_tier(lines, blocks).items():
+            traffic.by_tier[tier] += times * transfers
 
 
 def _copied(layout: Layout, window: int, crossing: list[tuple[int, int]], chips: int) -> Iterator[Line]:

@@ -20,7 +20,7 @@ __all__ = ["CatalogKind", "Entry", "from_anywhere", "names", "open_entry", "read
 File = TypeVar("File", bound=SourcedFile)
 T = TypeVar("T")
 
-CatalogKind = Literal["chips", "servers", "families"]
+CatalogKind = Literal["chips", "servers", "families", "collective-families"]
 """The folders of the catalog."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from trnsim.collectives import algorithm_names
+from trnsim.collectives import algorithm, algorithm_names
 from trnsim.documents import canonical, refuse_unknown
 
 __all__ = ["TIERS", "AlgorithmTable", "read_algorithms"]
@@ -42,7 +42,8 @@ def read_algorithms(value: Any) -> AlgorithmTable:
     ({'server': 'ring', 'cluster': 'ring'}, {'server': 'auto', 'cluster': 'hierarchical'})
     """
     if isinstance(value, str):
-        _known("algorithm", value, ("auto", *{name: None for op in OPS for name in algorithm_names(op)}))
+        if not any(_serves(value, op) for op in OPS):
+            raise ValueError(refuse_unknown("algorithm", value, ("auto", *algorithm_names("all-reduce"))))
         return {op: dict.fromkeys(TIERS, _named(value, op) if _serves(value, op) else "auto") for op in OPS}
     table: AlgorithmTable = {op: dict.fromkeys(TIERS, "auto") for op in OPS}
     for op, choice in _items(value, "collective", OPS, "auto, an algorithm, or a table of operations"):
@@ -66,13 +67,17 @@ def _items(value: Any, kind: str, candidates: tuple[str, ...], due: str) -> list
 
 
 def _serves(name: str, op: str) -> bool:
-    return canonical(name) in map(canonical, ("auto", *algorithm_names(op)))
+    try:
+        _named(name, op)
+    except ValueError:
+        return False
+    return True
 
 
 def _named(name: Any, op: str) -> str:
     if not isinstance(name, str):
         raise ValueError(f"the name of an algorithm of {op} is due")  # noqa: TRY004
-    return _known(f"algorithm of {op}", name, ("auto", *algorithm_names(op)))
+    return "auto" if canonical(name) == "auto" else algorithm(op, name).name
 
 
 def _known(kind: str, word: str, candidates: tuple[str, ...]) -> str:

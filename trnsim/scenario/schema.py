@@ -241,8 +241,9 @@ class CollectivesTable(Table):
         default_factory=lambda: read_algorithms("auto"),
         description="auto (the fastest), the name of an algorithm, or a table: {all-reduce: {server: ring, cluster: auto}}",
     )
-    policy: Annotated[str, Choice("fastest", later=("neuron",))] = Field(
-        default="fastest", description="how auto chooses: fastest takes the algorithm of least predicted time"
+    policy: Annotated[str, Choice("fastest", "neuron")] = Field(
+        default="fastest",
+        description="how auto chooses: fastest by predicted time; neuron, inside a server, by Neuron's rules for sizes",
     )
 
 

@@ -144,8 +144,12 @@ class Collectives:
     policy: str
 
     def algorithm_for(self, op: str, inside_server: bool) -> str:
-        """Return the algorithm, or ``auto``, for an operation on a group that lies inside one server or does not."""
-        return self.algorithm[op]["server" if inside_server else "cluster"]
+        """Return the algorithm for an operation on a group that lies inside one server or does not.
+
+        Where none is named it is ``auto``, or ``neuron`` if that is the policy.
+        """
+        named = self.algorithm[op]["server" if inside_server else "cluster"]
+        return "neuron" if (named, self.policy) == ("auto", "neuron") else named
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ class Run:
     steps, seed
         Steps to simulate, >= 1; seed of every random stream, >= 0.
     fidelity, folding, engine
-        ``"closed_form"``; ``"auto"`` or ``"off"``; ``"auto"`` or ``"events"``.
+        ``"flow"`` or ``"closed_form"``; ``"auto"`` or ``"off"``; ``"auto"`` or ``"events"``.
     skew
         Whether passes and collectives lose time to skew.
     mfu_peak

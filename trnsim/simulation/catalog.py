@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from trnsim import documents, hardware, topology, workload
+from trnsim import documents, hardware, workload
 from trnsim.errors import InputError, Problem
+from trnsim.topology.forms import MARKS, form_of
 from trnsim.units import format_bytes, format_count, format_flops
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def find(words: str) -> Reference:
 def _find_name(words: str) -> Reference:
     plain = words.partition("@")[0]
     kinds = [kind for kind in get_args(Kind) if plain in names(kind)]
+    if "server" in kinds and "topology" in kinds:  # a topology with the name of a server stands for it
+        kinds.remove("topology")
     if len(kinds) == 1:
         return Reference(kinds[0], words)
     if kinds:
@@ -136,7 +139,7 @@ def _kind_of_file(path: Path) -> Kind:
         "neuron_cores": "chip",
         "chips_per_host": "server",
         "gemm_efficiency": "family",
-        "tiers": "topology",
+        **dict.fromkeys(MARKS, "topology"),
     }
     for mark, kind in marks.items():
         if mark in data:
@@ -171,7 +174,8 @@ def _model(name: str) -> str:
 
 
 def _topology(name: str) -> str:
-    return topology.load_fabric(name).description
+    document = documents.read_document(documents.locate("topologies", name))
+    return f"{form_of(document)}: {document.data['description']}"
 
 
 def _scenario(name: str) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trnsim import hardware, topology, workload
+from trnsim import documents, hardware, topology, workload
 from trnsim import scenario as scenarios
 from trnsim.hardware import every_value
 from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.catalog import Kind, find
+from trnsim.topology.forms import form_of
 
 if TYPE_CHECKING:
     from trnsim.hardware import Sourced
@@ -107,7 +108,7 @@ def describe(words: str) -> Description:
         case "family":
             return _family(hardware.load_family(name))
         case "topology":
-            return _topology(topology.load_fabric(name))
+            return _topology(name)
         case "model":
             return _model(workload.load_model(name))
         case "scenario":
@@ -139,9 +140,23 @@ def _family(family: hardware.SoftwareFamily) -> Description:
     return Description("family", family.name, facts, _values(family), (*family.notes, *error))
 
 
-def _topology(fabric: topology.FabricSpec) -> Description:
+def _topology(name: str) -> Description:
+    form = form_of(documents.read_document(documents.locate("topologies", name)))
+    if form == "fabric":
+        return _fabric(topology.load_fabric(name))
+    from trnsim.topology.network_facts import network_facts
+    from trnsim.topology.network_files import load_graph, server_of
+
+    if form == "server":
+        return replace(_server(server_of(name)), kind="topology")
+    graph = load_graph(name)
+    facts = {"description": graph.description, "counted": network_facts(graph.network())}
+    return Description("topology", graph.name, facts, _values(graph), graph.notes)
+
+
+def _fabric(fabric: topology.FabricSpec) -> Description:
     facts = {"description": fabric.description, "counted": fabric.facts()}
-    return Description("topology", fabric.name, facts, _values(fabric), ())
+    return Description("topology", fabric.name, facts, _values(fabric), fabric.notes)
 
 
 def _model(model: workload.Transformer) -> Description:

@@ -15,7 +15,7 @@ from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.machine import build_machine, build_rates
 from trnsim.simulation.memory import check_memory, memory_warning, worst
 from trnsim.simulation.simulated import new_engine, run_engine
-from trnsim.training import populate
+from trnsim.training import UnservedGroupError, populate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +64,9 @@ def simulate(scenario: Scenario) -> Result:
     except OverflowError:
         message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
         raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
+    except UnservedGroupError as error:
+        problem = Problem("collectives.algorithm", str(error), value=error.algorithm)
+        raise InputError([problem], file=str(scenario.source)) from None
     sent = traffic.all_sent(run)
     return Result(
         name=scenario.name,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from trnsim.documents import WHOLE, Duration, Table, locate
+from trnsim.errors import InputError
 from trnsim.hardware import SourcedFile, SourcedValue, read_entry
+from trnsim.topology.forms import refuse_other_form
 from trnsim.topology.spec import FabricSpec, Tier
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ class TierTable(Table):
 
 
 class FabricFile(SourcedFile):
-    """A file of ``topologies/``."""
+    """A file of ``topologies/`` that lists tiers."""
 
     description: str
     planes: SourcedValue[Annotated[int, Field(ge=1, le=64), WHOLE]]
@@ -50,7 +52,7 @@ def load_fabric(name_or_path: str, relative_to: Path | None = None) -> FabricSpe
     Raises
     ------
     InputError
-        If there is no such fabric, or with every problem of its file.
+        If there is no such fabric, it is a topology of another form, or with every problem of its file.
 
     Examples
     --------
@@ -58,7 +60,12 @@ def load_fabric(name_or_path: str, relative_to: Path | None = None) -> FabricSpe
     >>> [fabric.capacity(tiers) for tiers in (1, 2, 3, 4)]
     [128, 8192, 524288, 33554432]
     """
-    entry = read_entry(locate("topologies", name_or_path, relative_to), FabricFile)
+    path = locate("topologies", name_or_path, relative_to)
+    try:
+        entry = read_entry(path, FabricFile)
+    except InputError:
+        refuse_other_form(path, "fabric")
+        raise
     file = entry.file
     spec = FabricSpec(
         name=entry.name,

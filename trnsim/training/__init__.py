@@ -1,7 +1,7 @@
 """One training step: blocks priced into passes, ranks folded into cohorts, the story that each rank lives."""
 
 from trnsim.training.cohorts import Member, populate
-from trnsim.training.communication import Communication, RankPrices, collective_skew_s
+from trnsim.training.communication import Communication, RankPrices, UnservedGroupError, collective_skew_s
 from trnsim.training.folding import Folding, Node, Stage, fold
 from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
 from trnsim.training.rates import Rates
@@ -37,6 +37,7 @@ __all__ = [
     "Stage",
     "StagePasses",
     "StepSpec",
+    "UnservedGroupError",
     "collective_skew_s",
     "fold",
     "gradient_buckets",

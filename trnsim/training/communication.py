@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     Algorithms = Callable[[str, bool], str]
 
 
+class UnservedGroupError(ValueError):
+    """A group lacks what the algorithm needs that was named for it."""
+
+    def __init__(self, algorithm: str, message: str) -> None:
+        super().__init__(message)
+        self.algorithm = algorithm
+
+
 class Coordinates(NamedTuple):
     """Where a rank is in the mesh: tensor rank, stage, replica."""
 
@@ -95,7 +103,8 @@ class Communication:
     spec
         The step.
     algorithms
-        Algorithm for (operation, whether the group is inside one server); ``auto`` for the fastest.
+        Algorithm for (operation, whether the group is inside one server); ``auto`` for the fastest, ``neuron`` for
+        what Neuron takes by size inside a server.
     """
 
     def __init__(self, fabric: ClosedFormFabric, spec: StepSpec, algorithms: Algorithms) -> None:
@@ -134,16 +143,25 @@ class Communication:
         if key not in self._priced:
             inside = self.inside_server(group)
             algorithm = self._algorithms(op, inside)
-            if algorithm == "auto" and not inside:
+            if algorithm in {"auto", "neuron"} and not inside:
                 algorithm = self._chosen.get((op, group.stride, group.size, size_bytes), "auto")
-            if algorithm == "auto":
-                price = self._fabric.best(op, group, size_bytes)
-            else:
-                price = self._fabric.price(op, algorithm, group, size_bytes)
+            price = self._price(op, algorithm, group, size_bytes)
             if not inside:
                 self._chosen[op, group.stride, group.size, size_bytes] = price.algorithm
             self._priced[key] = price
         return self._priced[key]
+
+    def _price(self, op: str, algorithm: str, group: Group, size_bytes: int) -> Price:
+        if algorithm == "neuron" and self.inside_server(group):
+            return self._fabric.by_neurons_rules(op, group, size_bytes)
+        if algorithm in {"auto", "neuron"}:
+            return self._fabric.best(op, group, size_bytes)
+        try:
+            return self._fabric.price(op, algorithm, group, size_bytes)
+        except ValueError as error:
+            where = "server" if self.inside_server(group) else "cluster"
+            message = f"{error}; the {op} of {group.size} ranks has not; leave it out with {{{op}: {{{where}: auto}}}}"
+            raise UnservedGroupError(algorithm, message) from None
 
     def message(self, source: int, target: int) -> Price:
         """Price an activation, or its gradient, from one rank to another."""

@@ -4,44 +4,56 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trnsim.collectives.algorithm import Algorithm, scatter_and_gather
+from trnsim.collectives.cargo import Chunks
 from trnsim.collectives.patterns import Shift, Tour
-from trnsim.collectives.program import Algorithm, Phase, scatter_and_gather
+from trnsim.collectives.program import Move, Phase
 
 if TYPE_CHECKING:
-    from trnsim.collectives.patterns import Pattern
-    from trnsim.collectives.program import Arrangement
+    from trnsim.collectives.arrangement import Arrangement
+    from trnsim.collectives.patterns import Ring
 
-__all__ = ["ALGORITHM", "ring_phases"]
+__all__ = ["ALGORITHM", "both_ways", "ring_phases", "tour_rings"]
 
 
-def ring_phases(span: int, tours: tuple[tuple[int, ...], ...] = ()) -> tuple[Phase, ...]:
-    r"""Return the reduce-scatter of rings of `span` neighbouring members.
+def ring_phases(rings: tuple[Ring, ...]) -> tuple[Phase, ...]:
+    r"""Return the reduce-scatter of rings over the same members, at once.
 
-    One phase of :math:`p - 1` steps; with m tours each member sends :math:`S / (2 m p)` both ways along each in every
-    step, :math:`S (p-1)/p` in all.
+    One phase of :math:`p - 1` steps; on each of m rings a member sends :math:`S / (m p)` in every step,
+    :math:`S (p-1)/p` in all.
 
     Parameters
     ----------
-    span
-        :math:`p`, members of a ring. >= 1.
-    tours
-        Orders of visiting them, over different links; empty for one ring in the order of the numbers.
+    rings
+        One lane of the buffer goes along each. At least one.
 
     References
     ----------
     Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009,
     doi:10.1016/j.jpdc.2008.09.002
     """
-    if span == 1:
-        return ()
-    forward: list[Pattern] = [Tour(tour) for tour in tours] or [Shift(1, span)]
-    both_ways = tuple(way for pattern in forward for way in (pattern, pattern.reversed()))
-    return (Phase(both_ways, steps=span - 1, chunks=1, reduces=True),)
+    steps, lanes = rings[0].span - 1, len(rings)
+    moves = (
+        Move(ring, Chunks(ring, hops=steps - 1, lane=lane, lanes=lanes), reduces=True)
+        for lane, ring in enumerate(rings)
+    )
+    return (Phase(tuple(moves), steps),)
+
+
+def tour_rings(arrangement: Arrangement) -> tuple[Ring, ...]:
+    """Return the rings along the tours of a server; one in the order of numbers if there are none, or more servers."""
+    if arrangement.tours and arrangement.inner == arrangement.ranks:
+        return tuple(Tour(tour) for tour in arrangement.tours)
+    return (Shift(1, arrangement.ranks),)
+
+
+def both_ways(rings: tuple[Ring, ...]) -> tuple[Ring, ...]:
+    """Return each ring and its reverse."""
+    return tuple(way for ring in rings for way in (ring, ring.reversed()))
 
 
 def _reduce_scatter(arrangement: Arrangement) -> tuple[Phase, ...]:
-    in_one_server = arrangement.inner == arrangement.ranks
-    return ring_phases(arrangement.ranks, arrangement.tours if in_one_server else ())
+    return ring_phases(both_ways(tour_rings(arrangement)))
 
 
-ALGORITHM = Algorithm("ring", scatter_and_gather(_reduce_scatter))
+ALGORITHM = Algorithm("ring", scatter_and_gather(_reduce_scatter), aliases=("bidirectional-ring",))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trnsim.documents import names
 from trnsim.scenario.rules.rule import Rule, one_of
+from trnsim.topology.forms import topology_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,9 @@ def fabric_joins_servers(draft: Draft) -> Iterator[Problem]:
     if cluster.servers == 1 or server is None or server.efa is None:
         return
     if draft.fabric is None:
-        message = f"missing; {cluster.servers:,} servers need a fabric: {', '.join(names('topologies'))}, or a path"
+        message = (
+            f"missing; {cluster.servers:,} servers need a fabric: {', '.join(topology_names('fabric'))}, or a path"
+        )
         yield draft.document.problem("cluster.fabric", message, value=None)
         return
     problem = draft.fabric.problem(server.chips, cluster.servers)
