@@ -29,8 +29,9 @@ compare: $(INSTALLED)  ## Trn2 against Trn3 at 9,216 chips, with the gates that 
 	$(BIN)/trnsim compare trn2-cluster trn3-cluster --min-speedup 1.0
 	$(BIN)/trnsim compare trn2-cluster trn3-cluster --set training.precision=fp8 --min-speedup 1.8
 
-benchmark: $(INSTALLED)  ## events, cohorts, seconds and memory of the scenarios
+benchmark: $(INSTALLED)  ## events, cohorts, flow classes, seconds and memory
 	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/network.py
 
 notebooks: $(INSTALLED)  ## execute the notebooks and write their figures to out/
 	$(BIN)/python notebooks/execute.py

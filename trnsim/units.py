@@ -31,7 +31,8 @@ class UnitError(ValueError):
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
-_NUMBER_AND_UNIT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)\s*(\S*)\s*")
+_MOST_EXPONENT_DIGITS = 3
+_NUMBER_AND_UNIT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*")
 
 
 def _prefixed(unit: str, prefixes: dict[str, int], scale: Fraction = Fraction(1)) -> dict[str, Fraction]:
@@ -62,6 +63,9 @@ class _Kind:
             raise UnitError(f"{text} is a bare number and a {self.name} needs its unit; {spelling}")
         if unit not in self.units:
             raise UnitError(f'"{unit}" is not a unit of {self.name}; {self._instead(number, unit) or spelling}')
+        _, _, exponent = number.casefold().partition("e")
+        if len(exponent.lstrip("+-0")) > _MOST_EXPONENT_DIGITS:  # a Fraction would compute the power
+            raise UnitError(f"{text} is outside the range of a {self.name}, {self.bounds}")
         value = Fraction(number) * self.units[unit]
         if not self.low <= value <= self.high:
             raise UnitError(f"{text} is outside the range of a {self.name}, {self.bounds}")

@@ -132,5 +132,5 @@ def test_texts(text: str, expected: str) -> None:
 
 
 def test_an_exponent_of_many_digits_is_refused_and_not_computed() -> None:
-    with pytest.raises(UnitError, match='"1e999999999 GB/s" is not a bandwidth'):
+    with pytest.raises(UnitError, match="1e999999999 GB/s is outside the range"):
         parse_bandwidth("1e999999999 GB/s")

@@ -69,7 +69,7 @@ class Move:
 
         References
         ----------
-        AWS Neuron SDK documentation, Intra-node collective communications (KangaRing), read 2026-07
+        AWS Neuron SDK documentation, Intra-node collective communications (KangaRing), read 2026-11-30
         """
         if self.fused:
             return (1, 0) if self.reduces else (0, 1)

@@ -107,11 +107,25 @@ class _Stream:
         The stint it is in, and what is left of it in picoseconds times the full rate.
     rate, since_ps
         How fast that goes, and since when.
+    alone
+        Whether nobody else may use its links.
     alarm, watch
         When it is due to end (or, while links are shared, its stint), and when it will meet another if nothing changes.
     """
 
-    __slots__ = ("alarm", "course", "everywhere", "index", "left", "links", "over", "rate", "since_ps", "watch")
+    __slots__ = (
+        "alarm",
+        "alone",
+        "course",
+        "everywhere",
+        "index",
+        "left",
+        "links",
+        "over",
+        "rate",
+        "since_ps",
+        "watch",
+    )
 
     def __init__(
         self, course: Course, links: Mapping[str, Sequence[Hashable]], over: Callable[[], None], now_ps: int
@@ -124,6 +138,7 @@ class _Stream:
         self.left = course.stints[0].work_ps * _FULL
         self.rate = _FULL
         self.since_ps = now_ps
+        self.alone = True
         self.alarm = _Alarm()
         self.watch = _Alarm()
 
@@ -215,8 +230,13 @@ class SharedLinks:
         """
         stream = _Stream(course, {kind: links(kind) for kind in course.kinds}, over, self._now_ps)
         for link in stream.everywhere:
-            self._users[link][stream] = None
-        self._look_at([stream])
+            users = self._users[link]
+            stream.alone = stream.alone and not users
+            users[stream] = None
+        if stream.alone:
+            self._ring(stream.alarm, course.duration_ps, partial(self._at_end, stream))
+        else:
+            self._look_at([stream])
 
     @property
     def _now_ps(self) -> int:
@@ -248,6 +268,7 @@ class SharedLinks:
         for stream in streams:
             stream.advance(now_ps)
             stream.rate = _FULL
+            stream.alone = len(streams) == 1
         if len(streams) > 1 and self._meet_now(streams):
             for stream in streams:
                 self._ring(stream.alarm, max(0, -(-stream.left // stream.rate)), partial(self._at_end, stream))
@@ -301,16 +322,20 @@ class SharedLinks:
 
     def _at_end(self, stream: _Stream) -> None:
         """End a transfer, or look at it again if only a stint is over."""
-        stream.advance(self._now_ps)
-        if not stream.is_over:
-            self._look_at([stream])
-            return
+        if not stream.alone:
+            stream.advance(self._now_ps)
+            if not stream.is_over:
+                self._look_at([stream])
+                return
         met: dict[_Stream, None] = {}
         for link in stream.everywhere:
-            del self._users[link][stream]
-            met |= self._users[link]
+            users = self._users[link]
+            del users[stream]
+            if users:
+                met |= users
         stream.watch.at_ps = -1
-        self._look_at(list(met))
+        if met:
+            self._look_at(list(met))
         stream.over()
 
 

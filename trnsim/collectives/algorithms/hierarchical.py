@@ -11,7 +11,7 @@ four names for chip, server, rack and fabric, or any levels by name: ``hierarchi
 
 References
 ----------
-AWS Neuron SDK documentation, Inter-node collective communications, read 2026-07
+AWS Neuron SDK documentation, Inter-node collective communications, read 2026-11-30
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ torus of chips two cycles that share no link are used, both ways round.
 
 References
 ----------
-AWS Neuron SDK documentation, Intra-node collective communications, read 2026-07
+AWS Neuron SDK documentation, Intra-node collective communications, read 2026-11-30
 """
 
 from __future__ import annotations
