@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commandline import modules_loaded_by, trnsim
 
-from trnsim.cli import main
 from trnsim.cli.commands import collective, topology
 
 LOGS = Path(__file__).parents[1] / "study" / "logs"
@@ -17,25 +15,6 @@ NCCOM, NCCL = (str(LOGS / name) for name in ("nccom_test_trn1.txt", "nccl_all_re
 LINKS = ("--link-bandwidth", "50 GB/s", "--link-latency", "250 ns")
 STAR = ("--on", "star", "--ranks", "8", *LINKS)
 RING = ("collective", "all-reduce", *STAR, "--algorithm", "ring")
-
-
-def trnsim(*arguments: str) -> int:
-    """Run the command line in this process and return its exit code."""
-    with pytest.raises(SystemExit) as exit_info:
-        main(arguments)
-    assert isinstance(exit_info.value.code, int)
-    return exit_info.value.code
-
-
-def modules_loaded_by(*arguments: str) -> set[str]:
-    """Return the names of the modules that a run of the command line loads, in a process of its own."""
-    code = (
-        "import sys, atexit, json\n"
-        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
-        f"from trnsim.cli import main; main({list(arguments)!r})"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    return set(json.loads(run.stderr.splitlines()[-1]))
 
 
 @pytest.fixture(autouse=True)

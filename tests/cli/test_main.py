@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import sys
@@ -10,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
+from commandline import modules_loaded_by, trnsim
 from fakes import fake_result
 
 from trnsim import scenario, simulation
-from trnsim.cli import main
 from trnsim.cli.app import _COMMANDS
 from trnsim.errors import InputError, Problem, SimulationStalledError
 
@@ -21,25 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEAVY = {"numpy", "pydantic", "networkx", "pandas", "ruamel", "simpy", "matplotlib"}
-
-
-def trnsim(*arguments: str) -> int:
-    """Run the command line in this process and return its exit code."""
-    with pytest.raises(SystemExit) as exit_info:
-        main(arguments)
-    assert isinstance(exit_info.value.code, int)
-    return exit_info.value.code
-
-
-def modules_loaded_by(*arguments: str) -> set[str]:
-    """Return the names of the modules that a run of the command line loads, in a process of its own."""
-    code = (
-        "import sys, atexit, json\n"
-        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
-        f"from trnsim.cli import main; main({list(arguments)!r})"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    return set(json.loads(run.stderr.splitlines()[-1]))
 
 
 def test_help_loads_no_heavy_package_and_no_command() -> None:

@@ -12,7 +12,8 @@ from machines import fabric_specs, laws, servers
 
 from trnsim.hardware import Server, load_server, names
 from trnsim.topology import ClusterTopology, FabricSpec, cluster_topology, load_fabric
-from trnsim.topology.cluster_network import CORE_LINK, cluster_network
+from trnsim.topology.cluster_network import cluster_network
+from trnsim.topology.links import CORE_LINK
 
 if TYPE_CHECKING:
     from trnsim.topology.network import Network

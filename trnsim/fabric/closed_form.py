@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from trnsim.collectives import algorithm_names, program
 from trnsim.collectives.policy import neuron_algorithm
 from trnsim.fabric.layout import Layout, arrange, lay_out, renumbered
-from trnsim.fabric.paths import CORE_LINK, Paths
+from trnsim.fabric.paths import Paths
 from trnsim.fabric.price import Cost
 from trnsim.fabric.steps import step_traffic, transfer_traffic
 from trnsim.parallel import Group
+from trnsim.topology.links import CORE_LINK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from trnsim.topology.links import CORE_LINK
+
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from trnsim.parallel import Slot
     from trnsim.topology import ClusterTopology, FabricTopology
 
-__all__ = ["CORE_LINK", "NIC", "Paths", "TierPath", "Wire"]
-
-CORE_LINK = "core-link"
-"""Kind of the links between logical cores of one chip."""
+__all__ = ["NIC", "Paths", "TierPath", "Wire"]
 
 NIC = "efa"
 """Kind of the links between a chip and the fabric."""

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trnsim.fabric.paths import CORE_LINK, NIC
+from trnsim.fabric.paths import NIC
+from trnsim.topology.links import CORE_LINK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

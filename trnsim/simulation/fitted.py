@@ -10,7 +10,7 @@ import numpy as np
 
 from trnsim.collectives import algorithm_names
 from trnsim.fabric.network_fabric import Latencies, NetworkFabric
-from trnsim.topology.cluster_network import CORE_LINK
+from trnsim.topology.links import CORE_LINK
 from trnsim.topology.memory import MEMORY
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from trnsim.fabric import CORE_LINK, ClosedFormFabric
+from trnsim.fabric import ClosedFormFabric
 from trnsim.parallel import Mesh, Placement
 from trnsim.topology import ClusterTopology, cluster_topology
+from trnsim.topology.links import CORE_LINK
 from trnsim.training import Rates, StepSpec
 from trnsim.workload import GRADIENT_BYTES, Shard
 

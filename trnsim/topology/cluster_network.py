@@ -11,6 +11,7 @@ import numpy as np
 
 from trnsim.hardware import TorusScaleUp
 from trnsim.topology.bisections import torus_bisection
+from trnsim.topology.links import CORE_LINK
 from trnsim.topology.network import Bisection, Network, Routes
 from trnsim.topology.torus import torus_coordinates
 
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 
     Whole = NDArray[np.int64]
 
-__all__ = ["CORE_LINK", "cluster_network"]
-
-CORE_LINK = "core-link"
-"""Kind of the links between logical cores of one chip."""
+__all__ = ["cluster_network"]
 
 
 class Block(NamedTuple):
@@ -196,8 +194,8 @@ class Wiring:
         return " -> ".join(ends)
 
     def _ends_between(self, level: int, downward: int, place: int) -> tuple[str, str]:
-        fabric = self.joined
-        assert fabric is not None  # noqa: S101 - blocks beyond the servers exist only with a fabric
+        if (fabric := self.joined) is None:
+            raise ValueError(f"a single {self.cluster.server_topology.server.name} has no links between servers")
         below = [1, *(fabric.chips_below(tier) for tier in range(fabric.tiers_used))]
         names = [tier.name for tier in fabric.spec.tiers]
         lower = self._chip(place) if level == 0 else f"{names[level - 1]} {place}"

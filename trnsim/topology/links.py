@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
     import networkx as nx
 
-__all__ = ["Link", "add_cables", "count_links", "link_between"]
+__all__ = ["CORE_LINK", "Link", "add_cables", "count_links", "link_between"]
+
+CORE_LINK = "core-link"
+"""Kind of the links between logical cores of one chip."""
 
 
 @dataclass(frozen=True, slots=True)
