@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import simpy
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Story, Transfer, Wait, account, last_step
-from trnsim.engine.shared_links import Course, SharedLinks, Stint
+from trnsim.engine.courses import Course, Stint
+from trnsim.engine.shared_links import Link, Route, SharedLinks
 from trnsim.engine.sharing import Flow, finish_ps
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def ends_of(courses: list[tuple[int, Course, list[str]]]) -> list[int]:
     """Run transfers, each with its start and its links; return when they end."""
     environment = simpy.Environment()
     links = SharedLinks(environment)
+    wires: defaultdict[tuple[str, str], Link] = defaultdict(Link)
     ends = [-1] * len(courses)
 
     def begin(number: int) -> None:
@@ -46,7 +49,7 @@ def ends_of(courses: list[tuple[int, Course, list[str]]]) -> list[int]:
         def over() -> None:
             ends[number] = int(environment.now)
 
-        links.carry(course, lambda kind: [f"{kind} {name}" for name in taken], over)
+        links.carry(course, Route(lambda kind: [wires[kind, name] for name in taken]), over)
 
     def at(start: int, number: int) -> Generator[simpy.Event, None, None]:
         yield environment.timeout(start)

@@ -7,6 +7,7 @@ no event is left and a cohort still waits, `Engine.run` raises `SimulationStalle
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Hashable
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,14 @@ from simpy.core import EmptySchedule
 
 from trnsim.engine.clock import seconds
 from trnsim.engine.log import Log
-from trnsim.engine.shared_links import SharedLinks
+from trnsim.engine.shared_links import Link, Route, SharedLinks
 from trnsim.errors import SimulationStalledError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
+    from trnsim.engine.courses import Course
     from trnsim.engine.operations import Activity, Transfer, Wait
-    from trnsim.engine.shared_links import Course
 
 Story = Generator[simpy.Event, None, None]
 
@@ -31,6 +32,12 @@ class _Arrival(simpy.Event):
     """An event whose moment is settled when its cause is known: a message sent, a collective complete."""
 
     ready_ps = -1
+
+    def happen_in(self, delay_ps: int) -> None:
+        """Let it happen after a delay."""
+        self._ok = True
+        self._value = None
+        self.env.schedule(self, delay=delay_ps)
 
     def happen(self) -> None:
         """Let it happen at once, as a part of the event that is going on."""
@@ -76,39 +83,37 @@ class Collective:
         self.axis = axis
         self.members = dict(members)
         self.size = sum(members.values())
+        self.route = Route(lambda kind: [link for cohort in members for link in cohort.links(kind)])
         self._open: dict[Hashable, Call] = {}
         self._waiting: list[tuple[Call, Course]] = []
 
     def join(self, cohort: Cohort, name: str, key: Hashable, course: Course) -> Call:
         """Let all members that belong to `cohort` join the call `key`; the last cohort to join starts it."""
-        engine = cohort.engine
         call = self._open.get(key)
         if call is None:
-            call = self._open[key] = Call(self, name, engine.environment)
-        now_ps = call.joined_ps[cohort] = engine.now_ps
+            call = self._open[key] = Call(self, name, cohort.engine.environment)
+            call.callbacks.append(self._end_first)
+        now_ps = call.joined_ps[cohort] = cohort.engine.now_ps
         if len(call.joined_ps) == len(self.members):
             del self._open[key]
             call.ready_ps = now_ps
             self._waiting.append((call, course))
             if len(self._waiting) == 1:
-                self._start_first(engine)
+                self._start_first(cohort.engine)
         return call
 
     def _start_first(self, engine: Engine) -> None:
         call, course = self._waiting[0]
         call.start_ps = engine.now_ps
-        engine.carry(course, self.links, lambda: self._end_first(engine))
+        engine.carry(course, self.route, call)
 
-    def _end_first(self, engine: Engine) -> None:
-        call, _ = self._waiting.pop(0)
+    def _end_first(self, _: simpy.Event) -> None:
+        """Note the end of the collective that is over, before anyone who waits for it goes on; start the next."""
+        engine = next(iter(self.members)).engine
+        call, _course = self._waiting.pop(0)
         call.end_ps = engine.now_ps
         if self._waiting:
             self._start_first(engine)
-        call.happen()
-
-    def links(self, kind: str) -> list[Hashable]:
-        """Return the links of a kind that lead from and to its members, one member of each cohort."""
-        return [(cohort, way, kind) for cohort in self.members for way in ("out", "in")]
 
 
 class Cohort:
@@ -145,6 +150,8 @@ class Cohort:
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
         self._inbox: dict[Hashable, _Arrival] = {}
+        self._links: defaultdict[str, tuple[Link, Link]] = defaultdict(lambda: (Link(), Link()))
+        self._routes: dict[Cohort, Route] = {}
         self._blocked: Callable[[], str] | None = None
 
     def __str__(self) -> str:
@@ -162,7 +169,7 @@ class Cohort:
                 yield engine.environment.timeout(activity.duration_ps)
         elif len(group.members) == 1:
             over = _Arrival(engine.environment)
-            engine.carry(activity.course(), group.links, over.happen)
+            engine.carry(activity.course(), group.route, over)
             yield over
         else:
             if activity.head_ps:
@@ -177,7 +184,7 @@ class Cohort:
         start = self.engine.now_ps
         message = receiver._message((self, what, microbatch))
         message.ready_ps = start
-        self.engine.carry(transfer.course, lambda kind: [(self, "out", kind), (receiver, "in", kind)], message.happen)
+        self.engine.carry(transfer.course, self._route_to(receiver), message)
         yield message
         self.log.add(wait, start, start, self.engine.now_ps)
 
@@ -204,6 +211,10 @@ class Cohort:
         """Mark the end of a step."""
         self.step_ends.append((len(self.log), len(self.stream), self.engine.now_ps))
 
+    def links(self, kind: str) -> tuple[Link, Link]:
+        """Return its links of a kind: out and in."""
+        return self._links[kind]
+
     def blocked_on(self) -> str:
         """Say in words what the cohort waits for."""
         return self._blocked() if self._blocked else "waits for an event of its own that never happens"
@@ -212,6 +223,12 @@ class Cohort:
         self._blocked = describe
         yield event
         self._blocked = None
+
+    def _route_to(self, receiver: Cohort) -> Route:
+        route = self._routes.get(receiver)
+        if route is None:
+            route = self._routes[receiver] = Route(lambda kind: (self.links(kind)[0], receiver.links(kind)[1]))
+        return route
 
     def _message(self, key: Hashable) -> _Arrival:
         message = self._inbox.get(key)
@@ -279,23 +296,22 @@ class Engine:
         """Let a cohort live its story from now on."""
         self.environment.process(self._live(cohort, story))
 
-    def carry(self, course: Course, links: Callable[[str], Sequence[Hashable]], over: Callable[[], None]) -> None:
-        """Begin a transfer now, and call `over` when it ends.
+    def carry(self, course: Course, route: Route, arrival: _Arrival) -> None:
+        """Begin a transfer now.
 
         Parameters
         ----------
         course
             What it is to the links.
-        links
-            From a kind of link to those of that kind that the transfer takes at once.
-        over
-            What follows.
+        route
+            The links that it takes at once.
+        arrival
+            What happens when it ends.
         """
         if self._links and course.kinds:
-            self._links.carry(course, links, over)
+            self._links.carry(course, route, arrival.happen)
         else:
-            end = self.environment.timeout(course.duration_ps)
-            end.callbacks.append(lambda _: over())
+            arrival.happen_in(course.duration_ps)
 
     def run(self) -> None:
         """Process events until none is left.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine.clock import picoseconds, seconds
-from trnsim.engine.shared_links import Course, stints_of
+from trnsim.engine.courses import Course, stints_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

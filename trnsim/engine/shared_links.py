@@ -8,94 +8,61 @@ they and all that they may meet are followed from stint to stint.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
-from functools import partial
-from itertools import accumulate, groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import simpy
 
 from trnsim.engine.sharing import fair_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["Course", "SharedLinks", "Stint", "stints_of"]
+    from trnsim.engine.courses import Course
 
 _FULL = 10**9
 """The rate of a transfer that has its links to itself; also what a link can give."""
 
-
 _NEVER_PS = 2**63
 
 
-class Stint(NamedTuple):
-    """A stretch of a transfer: on links of one kind, or on none.
+class Link:
+    """One direction of the links of a kind at a rank, and the transfers that are or will be on it."""
+
+    __slots__ = ("users",)
+
+    def __init__(self) -> None:
+        self.users: dict[_Stream, None] = {}
+
+
+class Route:
+    """The links that a transfer takes at once.
 
     Parameters
     ----------
-    kind
-        Kind of the links, or empty for latency, computation and everything else that nobody shares.
-    work_ps
-        How long it takes with the links to itself. > 0.
+    of_kind
+        From a kind to the links of that kind.
     """
 
-    kind: str
-    work_ps: int
+    __slots__ = ("_found", "_of_kind", "_together")
 
+    def __init__(self, of_kind: Callable[[str], Iterable[Link]]) -> None:
+        self._of_kind = of_kind
+        self._found: dict[str, tuple[Link, ...]] = {}
+        self._together: dict[tuple[str, ...], tuple[Link, ...]] = {}
 
-class Course:
-    """The stints of a transfer, or of several that follow one another.
+    def links(self, kind: str) -> tuple[Link, ...]:
+        """Return the links of one kind."""
+        found = self._found.get(kind)
+        if found is None:
+            found = self._found[kind] = tuple(self._of_kind(kind))
+        return found
 
-    Parameters
-    ----------
-    stints
-        In order.
-
-    Attributes
-    ----------
-    stints
-        The same, without empty ones, neighbours of one kind made one.
-    ends_ps
-        When each is over, counted from the start, with the links to itself.
-    kinds
-        Kinds of links on the way.
-
-    Examples
-    --------
-    >>> course = Course([Stint("", 3), Stint("efa", 7), Stint("efa", 1)])
-    >>> course.ends_ps, course.kinds, course.duration_ps
-    ([3, 11], ('efa',), 11)
-    """
-
-    __slots__ = ("ends_ps", "kinds", "stints")
-
-    def __init__(self, stints: Iterable[Stint]) -> None:
-        runs = groupby((stint for stint in stints if stint.work_ps), key=lambda stint: stint.kind)
-        self.stints = [Stint(kind, sum(stint.work_ps for stint in run)) for kind, run in runs]
-        self.ends_ps = list(accumulate(stint.work_ps for stint in self.stints))
-        self.kinds = tuple({stint.kind: None for stint in self.stints if stint.kind})
-
-    @property
-    def duration_ps(self) -> int:
-        """How long it takes with the links to itself."""
-        return self.ends_ps[-1] if self.ends_ps else 0
-
-
-def stints_of(duration_ps: int, busy_ps: Mapping[str, int]) -> list[Stint]:
-    """Divide a duration into time of its own, which comes first, and time on each kind of link.
-
-    Examples
-    --------
-    >>> stints_of(10, {"efa": 7})
-    [Stint(kind='', work_ps=3), Stint(kind='efa', work_ps=7)]
-    """
-    stints: list[Stint] = []
-    left = duration_ps
-    for kind, work_ps in busy_ps.items():
-        stints.append(Stint(kind, min(work_ps, left)))  # each is rounded up, and so may be their sum
-        left -= stints[-1].work_ps
-    return [Stint("", left), *stints]
+    def all_links(self, kinds: tuple[str, ...]) -> tuple[Link, ...]:
+        """Return the links of several kinds."""
+        found = self._together.get(kinds)
+        if found is None:
+            found = self._together[kinds] = tuple(link for kind in kinds for link in self.links(kind))
+        return found
 
 
 class _Stream:
@@ -103,50 +70,37 @@ class _Stream:
 
     Attributes
     ----------
+    everywhere
+        All links that it is or will be on.
     index, left
         The stint it is in, and what is left of it in picoseconds times the full rate.
     rate, since_ps
         How fast that goes, and since when.
-    alone
-        Whether nobody else may use its links.
+    whole
+        Whether it goes at the full rate to its end, as far as is known; the alarm is for that end, else for its stint's.
     alarm, watch
-        When it is due to end (or, while links are shared, its stint), and when it will meet another if nothing changes.
+        When that is, and when it will meet another if nothing changes.
     """
 
-    __slots__ = (
-        "alarm",
-        "alone",
-        "course",
-        "everywhere",
-        "index",
-        "left",
-        "links",
-        "over",
-        "rate",
-        "since_ps",
-        "watch",
-    )
+    index = 0
+    rate = _FULL
+    whole = True
+    alarm: _Alarm | None = None
+    watch: _Alarm | None = None
 
-    def __init__(
-        self, course: Course, links: Mapping[str, Sequence[Hashable]], over: Callable[[], None], now_ps: int
-    ) -> None:
+    def __init__(self, course: Course, route: Route, over: Callable[[], None], now_ps: int) -> None:
         self.course = course
-        self.links = links
-        self.everywhere = [link for taken in links.values() for link in taken]
+        self.route = route
+        self.everywhere = route.all_links(course.kinds)
         self.over = over
-        self.index = 0
         self.left = course.stints[0].work_ps * _FULL
-        self.rate = _FULL
         self.since_ps = now_ps
-        self.alone = True
-        self.alarm = _Alarm()
-        self.watch = _Alarm()
 
     @property
-    def here(self) -> Sequence[Hashable]:
+    def here(self) -> tuple[Link, ...]:
         """The links of the stint it is in."""
         kind = self.course.stints[self.index].kind
-        return self.links[kind] if kind else ()
+        return self.route.links(kind) if kind else ()
 
     @property
     def is_over(self) -> bool:
@@ -155,6 +109,8 @@ class _Stream:
 
     def advance(self, now_ps: int) -> None:
         """Do what was due since the last look; only with the links to itself can that be several stints."""
+        if now_ps == self.since_ps:
+            return
         ends_ps = self.course.ends_ps
         done = ends_ps[self.index] * _FULL - self.left + self.rate * (now_ps - self.since_ps)
         self.since_ps = now_ps
@@ -179,17 +135,17 @@ class _Stream:
             start_ps = end_ps
 
 
-class _Alarm:
-    """A moment at which something is to be done, until it is set anew."""
+class _Alarm(simpy.Timeout):
+    """A moment at which a transfer is to be looked at; void if the transfer has another one by then."""
 
-    __slots__ = ("at_ps",)
-
-    def __init__(self) -> None:
-        self.at_ps = -1
+    def __init__(self, environment: simpy.Environment, delay_ps: int, at_ps: int, stream: _Stream) -> None:
+        super().__init__(environment, delay_ps)
+        self.at_ps = at_ps
+        self.stream = stream
 
 
 class SharedLinks:
-    """The links of all ranks, and the transfers on them.
+    """Transfers on the links of all ranks.
 
     Parameters
     ----------
@@ -200,11 +156,12 @@ class SharedLinks:
     --------
     Two transfers of 6 ps share a link from 2 ps on: each is half as fast until the first ends.
 
-    >>> environment, ends = simpy.Environment(), []
-    >>> links = SharedLinks(environment)
+    >>> from trnsim.engine.courses import Course, stints_of
+    >>> environment, ends, link = simpy.Environment(), [], Link()
+    >>> links, route = SharedLinks(environment), Route(lambda kind: [link])
     >>> def start(own_ps):
     ...     course = Course(stints_of(own_ps + 6, {"efa": 6}))
-    ...     links.carry(course, lambda kind: [f"{kind} 0"], lambda: ends.append(environment.now))
+    ...     links.carry(course, route, lambda: ends.append(environment.now))
     >>> start(0), start(2)
     (None, None)
     >>> environment.run()
@@ -214,53 +171,43 @@ class SharedLinks:
 
     def __init__(self, environment: simpy.Environment) -> None:
         self._environment = environment
-        self._users: defaultdict[Hashable, dict[_Stream, None]] = defaultdict(dict)
 
-    def carry(self, course: Course, links: Callable[[str], Sequence[Hashable]], over: Callable[[], None]) -> None:
+    def carry(self, course: Course, route: Route, over: Callable[[], None]) -> None:
         """Begin a transfer now.
 
         Parameters
         ----------
         course
             At least one stint.
-        links
-            From a kind to the links that the transfer takes at once.
+        route
+            The links that the transfer takes at once.
         over
             Called when it ends.
         """
-        stream = _Stream(course, {kind: links(kind) for kind in course.kinds}, over, self._now_ps)
+        now_ps = self._now_ps
+        stream = _Stream(course, route, over, now_ps)
+        is_alone = True
         for link in stream.everywhere:
-            users = self._users[link]
-            stream.alone = stream.alone and not users
-            users[stream] = None
-        if stream.alone:
-            self._ring(stream.alarm, course.duration_ps, partial(self._at_end, stream))
+            if link.users:
+                is_alone = False
+            link.users[stream] = None
+        if is_alone:
+            self._ring(stream, now_ps, course.duration_ps)
         else:
             self._look_at([stream])
 
     @property
     def _now_ps(self) -> int:
-        return int(self._environment.now)
+        return self._environment.now  # type: ignore[return-value]  # an int, since every delay is one
 
-    def _look_at(self, streams: Sequence[_Stream]) -> None:
+    def _look_at(self, streams: Iterable[_Stream]) -> None:
         """Settle anew what comes next for these transfers and all that they meet."""
         seen: dict[_Stream, None] = {}
         for stream in streams:
             if stream not in seen:
-                company = self._company(stream)
+                company = _company(stream)
                 seen |= company
                 self._share(list(company))
-
-    def _company(self, stream: _Stream) -> dict[_Stream, None]:
-        """Return a transfer with all that it may meet, and all that these may meet."""
-        found, new = {stream: None}, [stream]
-        while new:
-            for link in new.pop().everywhere:
-                for other in self._users[link]:
-                    if other not in found:
-                        found[other] = None
-                        new.append(other)
-        return found
 
     def _share(self, streams: list[_Stream]) -> None:
         """Give transfers that may meet their rates, and settle when to look again."""
@@ -268,75 +215,94 @@ class SharedLinks:
         for stream in streams:
             stream.advance(now_ps)
             stream.rate = _FULL
-            stream.alone = len(streams) == 1
-        if len(streams) > 1 and self._meet_now(streams):
-            for stream in streams:
-                self._ring(stream.alarm, max(0, -(-stream.left // stream.rate)), partial(self._at_end, stream))
-            return
+        meet = len(streams) > 1 and _meet_now(streams)
         for stream in streams:
-            self._ring(stream.alarm, stream.remaining_ps(), partial(self._at_end, stream))
-        if len(streams) > 1 and (meeting_ps := self._next_meeting_ps(streams)) is not None:
-            self._ring(streams[0].watch, meeting_ps, partial(self._look_at, [streams[0]]))
+            stream.whole = not meet
+            self._ring(stream, now_ps, max(0, -(-stream.left // stream.rate)) if meet else stream.remaining_ps())
+        if len(streams) > 1 and not meet and (meeting_ps := _next_meeting_ps(streams)) is not None:
+            self._watch(streams[0], now_ps, meeting_ps)
 
-    def _meet_now(self, streams: list[_Stream]) -> bool:
-        """Share the links on which transfers are now; say whether there is one with several."""
-        active = [stream for stream in streams if stream.here]
-        used = [link for stream in active for link in stream.here]
-        number = {link: index for index, link in enumerate(dict.fromkeys(used))}
-        if len(number) == len(used):
-            return False
-        rates = fair_rates([_FULL] * len(number), [{number[link]: 1 for link in each.here} for each in active])
-        for stream, rate in zip(active, rates, strict=True):
-            stream.rate = rate
-        return True
+    def _ring(self, stream: _Stream, now_ps: int, delay_ps: int) -> None:
+        """Set the alarm of a transfer; what was set before is void, unless it is for the same moment."""
+        at_ps = now_ps + delay_ps
+        if stream.alarm is None or stream.alarm.at_ps != at_ps:
+            stream.alarm = _Alarm(self._environment, delay_ps, at_ps, stream)
+            stream.alarm.callbacks.append(self._at_end)
 
-    def _next_meeting_ps(self, streams: list[_Stream]) -> int | None:
-        """Return how long it takes until two are on one link, if that is before one of them ends."""
-        horizon_ps = min(stream.remaining_ps() for stream in streams)
-        first_ps = horizon_ps
-        pairs = {
-            (one, other, kind): None
-            for one in streams
-            for kind, links in one.links.items()
-            for link in links
-            for other in self._users[link]
-            if other is not one
-        }
-        for one, other, kind in pairs:
-            first_ps = min(first_ps, _first_overlap_ps(one.busy_on(kind, first_ps), other.busy_on(kind, first_ps)))
-        return first_ps if first_ps < horizon_ps else None
+    def _watch(self, stream: _Stream, now_ps: int, delay_ps: int) -> None:
+        at_ps = now_ps + delay_ps
+        if stream.watch is None or stream.watch.at_ps != at_ps:
+            stream.watch = _Alarm(self._environment, delay_ps, at_ps, stream)
+            stream.watch.callbacks.append(self._at_meeting)
 
-    def _ring(self, alarm: _Alarm, delay_ps: int, then: Callable[[], None]) -> None:
-        """Set an alarm; what was set before is void, unless it is for the same moment."""
-        at_ps = self._now_ps + delay_ps
-        if alarm.at_ps != at_ps:
-            alarm.at_ps = at_ps
-            event = simpy.Timeout(self._environment, delay_ps)
-            event.callbacks.append(lambda _: self._rung(alarm, at_ps, then))
+    def _at_meeting(self, alarm: _Alarm) -> None:
+        if alarm.stream.watch is alarm:
+            self._look_at([alarm.stream])
 
-    @staticmethod
-    def _rung(alarm: _Alarm, at_ps: int, then: Callable[[], None]) -> None:
-        if alarm.at_ps == at_ps:
-            alarm.at_ps = -1
-            then()
-
-    def _at_end(self, stream: _Stream) -> None:
+    def _at_end(self, alarm: _Alarm) -> None:
         """End a transfer, or look at it again if only a stint is over."""
-        if not stream.alone:
+        stream = alarm.stream
+        if stream.alarm is not alarm:
+            return
+        stream.alarm = None
+        if not stream.whole:
             stream.advance(self._now_ps)
             if not stream.is_over:
                 self._look_at([stream])
                 return
+        stream.watch = None
         met: dict[_Stream, None] = {}
         for link in stream.everywhere:
-            users = self._users[link]
-            del users[stream]
-            if users:
-                met |= users
-        stream.watch.at_ps = -1
-        if met:
-            self._look_at(list(met))
+            del link.users[stream]
+            if link.users:
+                met |= link.users
+        if met and not _have_been_alone(met):
+            self._look_at(met)
         stream.over()
+
+
+def _have_been_alone(streams: Iterable[_Stream]) -> bool:
+    """Say whether nothing changes for these transfers when another is over: none shares a link, nor will."""
+    return all(stream.whole and all(len(link.users) == 1 for link in stream.everywhere) for stream in streams)
+
+
+def _company(stream: _Stream) -> dict[_Stream, None]:
+    """Return a transfer with all that it may meet, and all that these may meet."""
+    found, new = {stream: None}, [stream]
+    while new:
+        for link in new.pop().everywhere:
+            for other in link.users:
+                if other not in found:
+                    found[other] = None
+                    new.append(other)
+    return found
+
+
+def _meet_now(streams: Sequence[_Stream]) -> bool:
+    """Share the links on which transfers are now; say whether there is one with several."""
+    active = [stream for stream in streams if stream.here]
+    used = [link for stream in active for link in stream.here]
+    number = {link: index for index, link in enumerate(dict.fromkeys(used))}
+    if len(number) == len(used):
+        return False
+    rates = fair_rates([_FULL] * len(number), [{number[link]: 1 for link in each.here} for each in active])
+    for stream, rate in zip(active, rates, strict=True):
+        stream.rate = rate
+    return True
+
+
+def _next_meeting_ps(streams: Sequence[_Stream]) -> int | None:
+    """Return how long it takes until two are on one link, if that is before one of them ends."""
+    horizon_ps = first_ps = min(stream.remaining_ps() for stream in streams)
+    looked: set[_Stream] = set()
+    for one in streams:
+        looked.add(one)
+        for kind in one.course.kinds:
+            others = {other: None for link in one.route.links(kind) for other in link.users if other not in looked}
+            for other in others:
+                overlap_ps = _first_overlap_ps(one.busy_on(kind, first_ps), other.busy_on(kind, first_ps))
+                first_ps = min(first_ps, overlap_ps)
+    return first_ps if first_ps < horizon_ps else None
 
 
 def _first_overlap_ps(one: Iterator[tuple[int, int]], other: Iterator[tuple[int, int]]) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
+from pydantic_core.core_schema import no_info_after_validator_function, no_info_before_validator_function
 
 from trnsim.documents import WHOLE, Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
 from trnsim.hardware.sourced import Kind
@@ -61,20 +62,25 @@ class SourcedValue(Table, Generic[T]):
     low: T | None = None
     high: T | None = None
 
-    @model_validator(mode="before")
     @classmethod
-    def _has_its_source(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            return data
-        raise ValueError(f"every value needs its source; write {{value: {data}, kind: official, source: KEY}}")
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """Add the checks; pydantic's ``model_validator`` asks for their signatures for every type of value."""
+        fields = no_info_after_validator_function(_lies_in_its_range, handler(source))
+        return no_info_before_validator_function(_has_its_source, fields)
 
-    @model_validator(mode="after")
-    def _lies_in_its_range(self) -> SourcedValue[T]:
-        value: Any = self.value
-        low, high = (value if bound is None else bound for bound in (self.low, self.high))
-        if (self.low is not None or self.high is not None) and not low <= value <= high:
-            raise ValueError(f"low <= value <= high is due, not {low} <= {value} <= {high}")
-        return self
+
+def _has_its_source(data: Any) -> Any:
+    if isinstance(data, (dict, SourcedValue)):
+        return data
+    raise ValueError(f"every value needs its source; write {{value: {data}, kind: official, source: KEY}}")
+
+
+def _lies_in_its_range(sourced: SourcedValue[Any]) -> SourcedValue[Any]:
+    value = sourced.value
+    low, high = (value if bound is None else bound for bound in (sourced.low, sourced.high))
+    if (sourced.low is not None or sourced.high is not None) and not low <= value <= high:
+        raise ValueError(f"low <= value <= high is due, not {low} <= {value} <= {high}")
+    return sourced
 
 
 class VariantTable(Table):

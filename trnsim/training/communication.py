@@ -128,7 +128,7 @@ class Communication:
             tensor=tensor,
             send_activation=self._send(rank, place, 1),
             send_gradient=self._send(rank, place, -1),
-            reduce=tuple(self._reduce(data, bucket) for bucket in buckets) if parallel else (),
+            reduce=self._reduce(data, buckets) if parallel else (),
             gather=self._gather(data, buckets) if parallel and self._spec.zero else None,
             tied=self._tied(place),
         )
@@ -177,8 +177,11 @@ class Communication:
             return None
         return self.message(rank, rank + step * self._spec.mesh.stride("pp"))
 
-    def _reduce(self, group: Group, bucket: Bucket) -> Price:
-        return self.collective(self._spec.reduce_op, group, bucket.parameters * self._spec.gradient_bytes)
+    def _reduce(self, group: Group, buckets: Sequence[Bucket]) -> tuple[Price, ...]:
+        op, each = self._spec.reduce_op, self._spec.gradient_bytes
+        sizes = dict.fromkeys(bucket.parameters for bucket in buckets)
+        by_size = {parameters: self.collective(op, group, parameters * each) for parameters in sizes}
+        return tuple(by_size[bucket.parameters] for bucket in buckets)
 
     def _gather(self, group: Group, buckets: Sequence[Bucket]) -> Price:
         return self.collective("all-gather", group, WEIGHT_BYTES * sum(bucket.parameters for bucket in buckets))
