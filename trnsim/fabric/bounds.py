@@ -226,6 +226,15 @@ class LowerBounds:
 
     def _routes(self, members: Integers, *, out: bool) -> Routes:
         """Return the ways from some members to all, and to the switch that adds if there is one; or back."""
+        return self._first[not out] if len(members) == 1 and not members[0] else self._found_routes(members, out=out)
+
+    @cached_property
+    def _first(self) -> tuple[Routes, Routes]:
+        """The ways from the first member, and back."""
+        first = np.zeros(1, dtype=np.int64)
+        return self._found_routes(first, out=True), self._found_routes(first, out=False)
+
+    def _found_routes(self, members: Integers, *, out: bool) -> Routes:
         others = np.append(self.members, SWITCH) if self.network.reduces else self.members
         here, there = np.repeat(self.members[members], len(others)), np.tile(others, len(members))
         return self.network.router(*((here, there) if out else (there, here)))

@@ -13,6 +13,7 @@ Paige and Tarjan, Three partition refinement algorithms, SIAM J. Comput. 16(6), 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Crossings", "FlowClasses", "UnsettledError", "fold", "fold_by_orbits"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Crossings:
     """Paths over links, as a list of crossings.
 
@@ -45,7 +46,7 @@ class Crossings:
     link: Integers
     weight: Integers
 
-    @property
+    @cached_property
     def path(self) -> Integers:
         """Per crossing: its path."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))

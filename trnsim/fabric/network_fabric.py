@@ -163,8 +163,9 @@ class NetworkFabric:
         key = self._key(phase)
         if key not in self._steps:
             paths = self._paths_of(phase)
-            most_rounds = MOST_ROUNDS if paths.images > 1 or len(paths.share) <= MOST_FOLDED else 0
-            self._steps[key] = folded(self.network, paths, most_rounds=most_rounds)
+            if paths.images == 1 and len(paths.share) > MOST_FOLDED:
+                raise UnsettledError(f"{len(paths.share):,} paths are too many to be folded")
+            self._steps[key] = folded(self.network, paths, most_rounds=MOST_ROUNDS)
         return self._steps[key]
 
     def _flow_ps(self, phase: Phase, size_bytes: float) -> int:

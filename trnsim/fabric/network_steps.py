@@ -307,10 +307,12 @@ def _that_may_fill_up(crossings: Crossings, capacity: Integers) -> Crossings:
 
     Such a link never holds a path back, and would only spread differences between paths that do not meet elsewhere.
     """
-    each = capacity[crossings.link] / crossings.weight
-    most = np.minimum.reduceat(each, crossings.first[:-1])[crossings.path]
-    demand = np.bincount(crossings.link, most * crossings.weight, len(capacity))
-    kept = (demand >= capacity * (1 - 1e-9))[crossings.link]
-    lengths = np.add.reduceat(kept.astype(np.int64), crossings.first[:-1])
-    first = np.concatenate([[0], np.cumsum(lengths)])
-    return Crossings(first, crossings.link[kept], crossings.weight[kept])
+    first, link, weight = crossings.first, crossings.link, crossings.weight
+    lengths = np.diff(first)
+    each = capacity[link] / weight
+    demand = np.bincount(link, np.repeat(np.minimum.reduceat(each, first[:-1]), lengths) * weight, len(capacity))
+    kept = (demand >= capacity * (1 - 1e-9))[link]
+    if kept.all():
+        return crossings
+    left = np.concatenate([[0], np.cumsum(np.add.reduceat(kept, first[:-1], dtype=np.int64))])
+    return Crossings(left, link[kept], weight[kept])
