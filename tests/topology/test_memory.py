@@ -14,6 +14,7 @@ from trnsim.topology.cluster_network import cluster_network
 from trnsim.topology.machines import machine
 from trnsim.topology.memory import MEMORY, with_chip_memory
 from trnsim.topology.network import ADDED, KEPT, PASSED_ON, SWITCH, Network, Touches
+from trnsim.units import parse_bandwidth
 
 CHIP = load_chip("trainium2")
 
@@ -35,6 +36,13 @@ def test_a_ring_touches_memory_four_or_six_times_per_two_ranks(touches: Touches,
     network = with_chip_memory(plain("ring", 6), CHIP)
     chips = list(range(6))
     assert touched(network, chips, [*chips[1:], 0], touches) == per_two_ranks * 6 / 2
+
+
+@pytest.mark.parametrize("name", ["trainium1", "trainium2", "trainium3"])
+def test_memory_gives_out_before_the_dma_engines(name: str) -> None:
+    # per byte that travels: one passage of an engine, two touches of memory; so engines hold back only below half of it
+    chip = load_chip(name)
+    assert parse_bandwidth(chip.facts["dma_bandwidth_sustained"].value) > chip.memory_bandwidth_bytes_per_s.value / 2
 
 
 @pytest.mark.parametrize(("touches", "per_two_ranks"), [(KEPT, 3), (ADDED, 4)])

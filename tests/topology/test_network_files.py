@@ -168,6 +168,14 @@ def test_several_nics_of_a_chip_add_up() -> None:
     assert network.bytes_per_s[routes.link].tolist() == [50e9, 50e9, 400e9, 400e9]
 
 
+def test_a_rail_joins_the_chips_of_one_place_in_their_instances() -> None:
+    # 4 instances of a 4 x 4 torus: 2 x 16 cables each; a chip is two links from its fellows and 2 + 4 from the farthest
+    rails = load_network("ultracluster-rails")
+    assert rails.counts() == {"neuronlink-xy": 2 * 4 * 32, "efa": 2 * 64}
+    assert [rails.link_name(link) for link in rails.routes([5], [53]).link] == ["chip 5 -> rail 5", "rail 5 -> chip 53"]
+    assert rails.routes([0], [26]).lengths.max() == 6
+
+
 def test_clos_counts() -> None:
     # 2 tiers: 8 chips of a leaf send over 2 cables to each of 4 spines; 3 tiers: 2 ways up to the core
     two, three = load_network("clos-two-tier"), load_network("clos-three-tier")

@@ -36,7 +36,9 @@ def with_chip_memory(network: Network, chip: Chip, ranks_per_chip: int = 1) -> N
 
     Notes
     -----
-    DMA engines are not a link: nothing public says which of the two chips of a transfer they work on.
+    DMA engines need no link of their own, because the memory always gives out first: a byte that travels passes one
+    engine, and touches memory at least twice, and the engines of every Trainium sustain more than half of what its
+    memory does.
 
     References
     ----------
