@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SCENARIO ?= scenarios/llama3.1-405b-trn3.yaml
 
-.PHONY: run test check lint types imports compare benchmark notebooks clean
+.PHONY: run test thorough check lint types imports compare benchmark notebooks clean
 
 run: $(INSTALLED)  ## set up, then run the main scenario
 	$(BIN)/trnsim run $(SCENARIO)
 
 test: $(INSTALLED)  ## set up, then all tests: laws, doctests, docs, scenarios, notebooks
 	$(BIN)/python -m pytest -n auto
+
+thorough: $(INSTALLED)  ## thousands of cases of the laws that the other tests try on hundreds
+	$(BIN)/python -m pytest -n auto -m slow
 
 check: lint types imports test  ## everything that a change must pass
 
