@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from importlib import import_module
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
@@ -33,6 +34,7 @@ _COMMANDS = {
     "compare": "Simulate scenarios and set them side by side.",
     "collective": "Time a collective on a network, size by size, and compare it with a log.",
     "topology": "Count the links of a network, its diameter and its bisection, and draw it.",
+    "import": "Write a scenario from a NeuronX Distributed, Megatron-LM or torchtitan configuration.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
 }
 
@@ -48,7 +50,8 @@ class _LazyGroup(click.RichGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name in _COMMANDS:
-            return name, import_module(f"trnsim.cli.commands.{name}").command, args[1:]
+            module = f"{name}_" if iskeyword(name) else name
+            return name, import_module(f"trnsim.cli.commands.{module}").command, args[1:]
         if not name.startswith("-"):
             from difflib import get_close_matches
 
