@@ -11,7 +11,6 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
@@ -50,8 +49,7 @@ class _LazyGroup(click.RichGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name in _COMMANDS:
-            module = f"{name}_" if iskeyword(name) else name
-            return name, import_module(f"trnsim.cli.commands.{module}").command, args[1:]
+            return name, import_module(f"trnsim.cli.commands.{name}").command, args[1:]
         if not name.startswith("-"):
             from difflib import get_close_matches
 

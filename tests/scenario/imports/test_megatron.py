@@ -90,7 +90,7 @@ def test_shape_is_that_of_the_catalog(imported: Importer) -> None:
         ({"context_parallel_size": "2", "nnodes": "16"}, "layout", "cp", 2),
         ({"num_layers_per_virtual_pipeline_stage": "4"}, "schedule", "virtual_stages", 4),
         ({"num_virtual_stages_per_pipeline_rank": "2"}, "schedule", "virtual_stages", 2),
-        ({"num_virtual_stages_per_pipeline_rank": "2"}, "schedule", "kind", "interleaved"),
+        ({"num_virtual_stages_per_pipeline_rank": "2"}, "schedule", "kind", "interleaved-1f1b"),
         ({"use_distributed_optimizer": None}, "layout", "zero", 0),
         ({"use_distributed_optimizer": None, "use_torch_fsdp2": ""}, "layout", "zero", 3),
         ({"use_torch_fsdp2": "", "torch_fsdp2_no_reshard_after_forward": ""}, "layout", "zero", 2),
@@ -197,7 +197,7 @@ def test_later_option_wins_and_is_said(imported: Importer) -> None:
 
 def test_condition_never_decides_between_two_values(imported: Importer) -> None:
     text = command() + "\nif [ $BIG ]; then\n  X=(--num-layers 80)\nfi\n"
-    with pytest.raises(InputError, match="num_layers = 80 .*line 6 says 32, and a condition decides"):
+    with pytest.raises(InputError, match=r"num_layers = 80 .*line 6 says 32, and a condition decides"):
         imported("megatron-args", text, **GIVEN)
 
 

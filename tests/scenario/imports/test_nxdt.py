@@ -137,7 +137,7 @@ def test_mixture_is_never_read_as_dense(imported: Importer) -> None:
     text = experiment(model__moe={"num_experts": 8, "top_k": 2, "capacity_factor": 2.0})
     data = imported.document("nxdt", text, **GIVEN).data
     assert data["model"]["mixture"] == {"experts": 8, "experts_per_token": 2, "expert_ffn_size": 4096}
-    with pytest.raises(InputError, match="frequency = 2 .* pass --model"):
+    with pytest.raises(InputError, match=r"frequency = 2 .* pass --model"):
         imported("nxdt", experiment(model__moe={"num_experts": 8, "top_k": 2, "frequency": 2}), **GIVEN)
 
 

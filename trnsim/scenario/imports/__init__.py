@@ -5,7 +5,7 @@ A format is one module: it reads its file into a flat document, and says in tabl
 report. :func:`import_scenario` is the whole of it.
 """
 
-from trnsim.scenario.imports.importing import Imported, format_names, import_scenario
+from trnsim.scenario.imports.importing import Imported, format_names, import_scenario, vocabulary_of
 from trnsim.scenario.imports.options import Options
 
-__all__ = ["Imported", "Options", "format_names", "import_scenario"]
+__all__ = ["Imported", "Options", "format_names", "import_scenario", "vocabulary_of"]

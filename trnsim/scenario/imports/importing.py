@@ -14,9 +14,10 @@ from trnsim.scenario.imports.translation import Translation
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trnsim.scenario.imports.keys import Vocabulary
     from trnsim.scenario.imports.options import Options
 
-__all__ = ["Imported", "format_names", "import_scenario"]
+__all__ = ["Imported", "format_names", "import_scenario", "vocabulary_of"]
 
 _FORMATS: Final = {"nxdt": "nxdt", "megatron-args": "megatron", "torchtitan": "torchtitan"}
 """The module of each format. It has `TOOL`, a name for people; `VOCABULARY`; `read`, which gives a document and remarks; `translate`."""
@@ -45,6 +46,12 @@ def format_names() -> tuple[str, ...]:
     return tuple(_FORMATS)
 
 
+def vocabulary_of(format_name: str) -> Vocabulary:
+    """Return what is known of the keys of a format, one of :func:`format_names`."""
+    vocabulary: Vocabulary = _module(format_name).VOCABULARY
+    return vocabulary
+
+
 def import_scenario(format_name: str, path: Path, options: Options) -> Imported:
     """Read another tool's file as a scenario.
 
@@ -65,7 +72,7 @@ def import_scenario(format_name: str, path: Path, options: Options) -> Imported:
     """
     if format_name not in _FORMATS:
         raise InputError([Problem("", refuse_unknown("format", format_name, _FORMATS))], file=str(path))
-    module = import_module(f"{__package__}.{_FORMATS[format_name]}")
+    module = _module(format_name)
     document, remarks = module.read(path)
     translation = Translation(document, module.VOCABULARY, options, remarks)
     module.translate(translation)
@@ -76,6 +83,10 @@ def import_scenario(format_name: str, path: Path, options: Options) -> Imported:
         commented_yaml(_document(translation, path), _comments(translation), head),
         (*report, *lines_of_the_rest(translation)),
     )
+
+
+def _module(format_name: str) -> Any:
+    return import_module(f"{__package__}.{_FORMATS[format_name]}")
 
 
 def _document(translation: Translation, path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ __all__ = ["write_virtual_stages"]
 def write_virtual_stages(translation: Translation, stages: int, origin: str) -> None:
     """Write the schedule that the other tool runs: 1F1B, interleaved where a rank has several virtual stages."""
     if stages > 1:
-        translation.write("schedule.kind", "interleaved", origin)
+        translation.write("schedule.kind", "interleaved-1f1b", origin)
         translation.write("schedule.virtual_stages", stages, origin)
     elif translation.entries.get("layout.pp", 1) > 1:
         translation.choose("schedule.kind", "1f1b", "one stage on each rank, and the tool's schedule for it")

@@ -36,7 +36,7 @@ _FLAVORS: Final = {"8B": "llama3-8b", "70B": "llama3-70b", "405B": "llama3.1-405
 _SCHEDULES: Final = {
     "1F1B": "1f1b",
     "GPipe": "gpipe",
-    "Interleaved1F1B": "interleaved",
+    "Interleaved1F1B": "interleaved-1f1b",
     "LoopedBFS": "breadth-first",
     "InterleavedZeroBubble": "zero-bubble",
     "ZBVZeroBubble": "zb-v",

@@ -1,4 +1,4 @@
-"""`trnsim import`."""
+"""`trnsim import`."""  # noqa: N999 - the command is called so
 
 from __future__ import annotations
 
