@@ -15,6 +15,7 @@ from trnsim import documents
 from trnsim.hardware import load_family, names
 from trnsim.results import PART_NAMES
 from trnsim.scenario import json_schema
+from trnsim.scenario.imports import format_names, vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -101,6 +102,20 @@ def _written(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
+
+
+def imports() -> str:
+    """Write what the keys of other tools mean, format by format."""
+    parts = []
+    for name in format_names():
+        keys = vocabulary_of(name)
+        rows = ([f"`{key}`", f"`{known.to}`" if known.to else ""] for key, known in keys.keys.items())
+        left_out = ([f"`{key}`", what] for key, what in sorted(keys.not_modelled.items()))
+        parts.append(
+            f"### {name}\n\n{table(['key', 'scenario key'], rows)}\nUnderstood and left out, with all keys that begin so:"
+            f"\n\n{table(['key', 'what is not modelled'], left_out)}"
+        )
+    return "\n".join(parts)
 
 
 def families() -> str:
@@ -265,6 +280,7 @@ def measured_collectives() -> str:
 SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/scenarios.md", "scenarios"): scenarios,
     ("docs/scenario-files.md", "keys"): scenario_keys,
+    ("docs/importing.md", "imports"): imports,
     ("docs/model.md", "families"): families,
     ("docs/collectives.md", "astra-sim"): astra_sim_table,
     ("docs/accuracy.md", "collectives"): measured_collectives,

@@ -69,7 +69,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "sentence"),
     [
         (["rum"], "no command 'rum'; did you mean run?"),
-        (["xyzzy"], "no command 'xyzzy'; there are run, check, describe, list, compare, collective, topology, schema"),
+        (
+            ["xyzzy"],
+            "no command 'xyzzy'; there are run, check, describe, list, compare, collective, topology, import, schema",
+        ),
         (["run", "a", "--jso", "-"], "--json"),
         (["run"], "Missing argument 'FILE'"),
         (["run", "a", "--trace", "-"], "standard output is for the summary; name a file"),

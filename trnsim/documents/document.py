@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trnsim.documents.json_text import parse_json
 from trnsim.documents.text import Faulty, Parsed, join_key, shorten, split_key
+from trnsim.documents.toml_text import parse_toml
 from trnsim.documents.yaml12 import parse_yaml
 from trnsim.errors import InputError, Problem
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Document", "read_document", "with_overrides"]
+__all__ = ["Document", "read_document", "read_text", "read_toml", "with_overrides"]
 
 _AS_WRITTEN: Final = object()
 _ABSENT: Final = object()
@@ -104,19 +105,45 @@ def read_document(path: Path) -> Document:
     InputError
         If the file is missing, empty, not UTF-8 or not valid, has duplicate keys, or is not a table of keys.
     """
-    name = str(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError([Problem("", f"not UTF-8 text: {error.reason} at byte {error.start}")], file=name) from None
-    except OSError as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
-        raise InputError([Problem("", reason)], file=name) from None
+    text = read_text(path)
     try:
         parsed = _parse(text, is_json=path.suffix.lower() == ".json")
     except Faulty as fault:
-        raise InputError(fault.problems, file=name) from None
-    return Document(name, path, parsed.data, parsed.lines)
+        raise InputError(fault.problems, file=str(path)) from None
+    return Document(str(path), path, parsed.data, parsed.lines)
+
+
+def read_toml(path: Path) -> Document:
+    """Read a TOML file, as other tools write their settings.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, not UTF-8 or not valid TOML.
+    """
+    text = read_text(path)
+    try:
+        parsed = parse_toml(text)
+    except Faulty as fault:
+        raise InputError(fault.problems, file=str(path)) from None
+    return Document(str(path), path, parsed.data, parsed.lines)
+
+
+def read_text(path: Path) -> str:
+    """Read a file as UTF-8 text, without its byte-order mark.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, cannot be read or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8 text: {error.reason} at byte {error.start}"
+    except OSError as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+    raise InputError([Problem("", reason)], file=str(path))
 
 
 def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
