@@ -11,12 +11,12 @@ from machines import fabric_spec, single_chip_server, sourced, torus_server
 from trnsim.collectives import algorithm_names, op_names, program
 from trnsim.fabric import ClosedFormFabric
 from trnsim.fabric.layout import arrange, lay_out
-from trnsim.hardware import LinkClass, SwitchedScaleUp, TorusScaleUp
+from trnsim.hardware import LinkClass, StarScaleUp, SwitchedScaleUp, TorusScaleUp
 from trnsim.parallel import Placement
 from trnsim.topology import cluster_topology
 
 if TYPE_CHECKING:
-    from trnsim.hardware import Server
+    from trnsim.hardware import Chip, NeuronCores, Server
     from trnsim.parallel import Group, Slot
     from trnsim.topology import FabricSpec, FabricTopology
 
@@ -84,9 +84,8 @@ class Definition:
                 (f"{here.server} {link.source} {link.target}", link.kind, link.bandwidth_bytes_per_s * link.count)
                 for link in route
             ]
-        rate = self.fabric.cluster.server_topology.server.chip.core_link_bytes_per_s(
-            self.fabric.placement.ranks_per_chip
-        )
+        cores = cores_of(self.fabric.cluster.server_topology.server.chip)
+        rate = cores.link_bytes_per_s(self.fabric.placement.ranks_per_chip)
         return [(f"{here} {there}", "core-link", rate)]
 
     def _latency_s(self, here: Slot, there: Slot) -> float:
@@ -94,7 +93,7 @@ class Definition:
         if here.server != there.server:
             return self._joined().path_latency_s(self._tier(here, there))
         if here.chip == there.chip:
-            return template.server.chip.core_link_latency_s.value
+            return cores_of(template.server.chip).link_latency_s.value
         return sum(link.latency_s for link in template.route(here.chip, there.chip))
 
     def _tier(self, here: Slot, there: Slot) -> int:
@@ -112,6 +111,12 @@ class Definition:
         return self.fabric.cluster.fabric
 
 
+def cores_of(chip: Chip) -> NeuronCores:
+    """Return the NeuronCores of a chip that has some."""
+    assert chip.neuron_cores is not None
+    return chip.neuron_cores
+
+
 def exact_link(kind: str, latency_s: float, bandwidth_bytes_per_s: float) -> LinkClass:
     """Return a link that achieves its datasheet bandwidth."""
     return LinkClass(kind, sourced(bandwidth_bytes_per_s), sourced(latency_s), sourced(1.0))
@@ -119,7 +124,7 @@ def exact_link(kind: str, latency_s: float, bandwidth_bytes_per_s: float) -> Lin
 
 def star_server(latency_s: float, bandwidth_bytes_per_s: float) -> Server:
     """Return a server of one chip with one NIC."""
-    return replace(single_chip_server(), efa=exact_link("efa", latency_s, bandwidth_bytes_per_s))
+    return replace(single_chip_server(), scale_out=exact_link("efa", latency_s, bandwidth_bytes_per_s))
 
 
 def exact_torus(dims: tuple[int, ...], latency_s: float, bandwidth_bytes_per_s: float) -> Server:
@@ -135,15 +140,19 @@ def scaled_server(server: Server, *, latency: float = 1.0, bandwidth: float = 1.
         rate, delay = link.bandwidth_bytes_per_s.value * bandwidth, link.latency_s.value * latency
         return replace(link, bandwidth_bytes_per_s=sourced(rate), latency_s=sourced(delay))
 
-    scale_up, chip, efa = server.scale_up, server.chip, server.efa
+    scale_up, chip, scale_out = server.scale_up, server.chip, server.scale_out
     if isinstance(scale_up, TorusScaleUp):
         scale_up = replace(scale_up, links=tuple(map(scaled, scale_up.links)))
     elif isinstance(scale_up, SwitchedScaleUp):
         sled, rack, cross = (scaled(link) for link in (scale_up.sled, scale_up.rack, scale_up.cross))
         scale_up = replace(scale_up, sled=sled, rack=rack, cross=cross)
-    chip = replace(
-        chip,
-        core_link_bandwidth_bytes_per_s=sourced(chip.core_link_bandwidth_bytes_per_s.value * bandwidth),
-        core_link_latency_s=sourced(chip.core_link_latency_s.value * latency),
+    elif isinstance(scale_up, StarScaleUp):
+        scale_up = replace(scale_up, switch=scaled(scale_up.switch))
+    cores = cores_of(chip)
+    cores = replace(
+        cores,
+        link_bandwidth_bytes_per_s=sourced(cores.link_bandwidth_bytes_per_s.value * bandwidth),
+        link_latency_s=sourced(cores.link_latency_s.value * latency),
     )
-    return replace(server, chip=chip, scale_up=scale_up, efa=efa and scaled(efa))
+    chip = replace(chip, neuron_cores=cores)
+    return replace(server, chip=chip, scale_up=scale_up, scale_out=scale_out and scaled(scale_out))

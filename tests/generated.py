@@ -12,7 +12,7 @@ from console import REPOSITORY
 
 import trnsim
 from trnsim import documents
-from trnsim.hardware import load_family, names
+from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp, load_chip, load_family, load_server, names
 from trnsim.results import PART_NAMES
 from trnsim.scenario import json_schema
 from trnsim.scenario.imports import format_names, vocabulary_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from trnsim.hardware import Server
+    from trnsim.hardware import LinkClass, Server
 
 
 def marked(name: str) -> re.Pattern[str]:
@@ -123,6 +123,7 @@ def families() -> str:
     head = [
         "family",
         "GEMM efficiency",
+        "attention time",
         "HBM efficiency",
         "bytes",
         "host",
@@ -137,15 +138,75 @@ def families() -> str:
             [
                 f"`{name}`",
                 f"{family.gemm_efficiency.value:g} ({family.gemm_efficiency.kind})",
+                f"{family.attention_time_ratio.value:g}",
                 f"{family.memory_efficiency.value:g}",
                 family.byte_term,
-                f"{family.host_layer_s.value:g} s",
+                f"{family.host_layer_s.value * 1e3:g} ms",
                 f"{family.collective_skew_s.value * 1e6:g} us",
                 f"{family.scale_skew_fraction.value:g}",
                 family.data_parallel_overlap,
             ]
         )
     return table(head, rows)
+
+
+def catalog_chips() -> str:
+    """Write the chips of the catalog."""
+    head = ["chip", "maker", "bf16, TFLOP/s", "fp8, TFLOP/s", "HBM, GiB", "HBM, TB/s", "default family"]
+    rows = []
+    for name in names("chips"):
+        chip = load_chip(name)
+        fp8 = chip.peak_flops_per_s.get("fp8")
+        rows.append(
+            [
+                f"`{name}`",
+                chip.maker,
+                f"{chip.peak_flops_per_s['bf16'].value / 1e12:,g}",
+                f"{fp8.value / 1e12:,g}" if fp8 else "",
+                f"{chip.memory_bytes.value / 2**30:.3g}",
+                f"{chip.memory_bandwidth_bytes_per_s.value / 1e12:.3g}",
+                f"`{chip.software_family}`",
+            ]
+        )
+    return table(head, rows)
+
+
+def catalog_servers() -> str:
+    """Write the servers of the catalog; bandwidths are a chip's, per direction, as on the datasheet."""
+    head = ["server", "chips", "scale-up", "links, GB/s", "achieved", "chips a host", "scale-out a chip"]
+    rows = []
+    for name in names("servers"):
+        server, out = load_server(name), load_server(name).scale_out
+        links = dict.fromkeys(_link_classes(server))
+        way_out = (
+            f"{out.kind}, {out.bandwidth_bytes_per_s.value * 8 / 1e9:g} Gbit/s x {out.achieved_fraction.value:g}"
+            if out
+            else ""
+        )
+        rows.append(
+            [
+                f"`{name}`",
+                f"{server.chips} x `{server.chip.name}`",
+                type(server.scale_up).__name__.removesuffix("ScaleUp").lower(),
+                ", ".join(f"{link.bandwidth_bytes_per_s.value / 1e9:g}" for link in links),
+                ", ".join(dict.fromkeys(f"{link.achieved_fraction.value:g}" for link in links)),
+                f"{server.chips_per_host}",
+                way_out,
+            ]
+        )
+    return table(head, rows)
+
+
+def _link_classes(server: Server) -> tuple[LinkClass, ...]:
+    match server.scale_up:
+        case TorusScaleUp(links=links):
+            return links
+        case SwitchedScaleUp(sled=sled, rack=rack, cross=cross):
+            return (sled, rack, cross)
+        case StarScaleUp(switch=switch):
+            return (switch,)
+        case _:
+            return ()
 
 
 def inputs() -> str:
@@ -282,6 +343,8 @@ SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/scenario-files.md", "keys"): scenario_keys,
     ("docs/importing.md", "imports"): imports,
     ("docs/model.md", "families"): families,
+    ("docs/machines.md", "chips"): catalog_chips,
+    ("docs/machines.md", "servers"): catalog_servers,
     ("docs/collectives.md", "astra-sim"): astra_sim_table,
     ("docs/accuracy.md", "collectives"): measured_collectives,
     ("docs/trn2-against-trn3.md", "inputs"): inputs,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from trnsim.hardware import LinkClass, NoScaleUp, Sourced, SwitchedScaleUp, TorusScaleUp, load_server
+from trnsim.hardware import LinkClass, NoScaleUp, Sourced, StarScaleUp, SwitchedScaleUp, TorusScaleUp, load_server
 from trnsim.topology import FabricSpec, Tier
 
 if TYPE_CHECKING:
@@ -88,9 +88,16 @@ def fabric_spec(radixes: Sequence[int], oversubscriptions: Sequence[float], plan
     return FabricSpec("test-fabric", "made up for a test", sourced(planes), tiers)
 
 
+def star_of(chips: int) -> Server:
+    """Return a server whose chips hang on one switch."""
+    scale_up = StarScaleUp(link_class("switch-port"))
+    return replace(catalog_server("trn2.48xlarge"), name="star", chips=chips, scale_up=scale_up)
+
+
 servers = st.one_of(
     st.lists(st.integers(1, 4), min_size=1, max_size=3).map(torus_server),
     st.builds(switched_server, st.integers(1, 3), st.integers(1, 3), st.integers(1, 3)),
+    st.integers(2, 9).map(star_of),
     st.just(single_chip_server()),
 )
 

@@ -263,7 +263,7 @@ def test_topology_picture(capsys: pytest.CaptureFixture[str]) -> None:
         (("star", *LINKS), 2, "a star takes its size from the number of ranks"),
         (("star", *LINKS, "--ranks", "-1"), 2, "at least 1 is due"),
         (("nvl72", "--server", "trn1.32xlarge"), 2, "nvl72 is no fabric"),
-        (("ultracluster", "--server", "trn1.2xlarge"), 2, "has no EFA"),
+        (("ultracluster", "--server", "trn1.2xlarge"), 2, "has no scale-out links"),
         (("ultracluster", "--servers", "0"), 2, "at least 1 is due"),
         (("torus:512x512", *LINKS, "--plot", "a.png"), 2, "links are more than the"),
         (("nvl72", "--plot", "a.doc"), 2, "its name ends in .png, .svg, .pdf"),

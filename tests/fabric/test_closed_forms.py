@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from fabrics import exact_link, exact_torus, make_fabric, star_server
+from fabrics import cores_of, exact_link, exact_torus, make_fabric, star_server
 from machines import catalog_server, fabric_spec, sourced, switched_server
 
 from trnsim.fabric import LATENCY
@@ -123,7 +123,7 @@ def test_hierarchical_follows_the_rule_of_the_narrower_way(nic: float) -> None:
     # 2(m-1)/m S/(r B_nic), one after the other. Where one way is far narrower than the other that is the rule
     # 2(n-1)/n S/min(B_up, r B_nic) but for 1/r or 1/m; where both are equally wide it is at most twice the rule.
     r, m = 16, 32
-    server = replace(exact_torus((r,), 0.0, B), efa=exact_link("efa", 0.0, nic))
+    server = replace(exact_torus((r,), 0.0, B), scale_out=exact_link("efa", 0.0, nic))
     fabric = make_fabric(server, m)
     time_s = fabric.price("all-reduce", "hierarchical", whole(fabric), S).time_s
     inside, between = 2 * (r - 1) / r * S / (2 * B), 2 * (m - 1) / m * S / (r * nic)
@@ -137,8 +137,8 @@ def test_hierarchical_follows_the_rule_of_the_narrower_way(nic: float) -> None:
 def test_two_cores_of_a_chip_use_their_own_link() -> None:
     # all-reduce of two cores: 2 steps of S/2 over the core link, whatever the other cores do
     fabric = make_fabric(exact_torus((4,), ALPHA, B), ranks_per_chip=4)
-    chip = fabric.cluster.server_topology.server.chip
-    rate, latency_s = chip.core_link_bytes_per_s(4), chip.core_link_latency_s.value
+    cores = cores_of(fabric.cluster.server_topology.server.chip)
+    rate, latency_s = cores.link_bytes_per_s(4), cores.link_latency_s.value
     price = fabric.price("all-reduce", "ring", Group(4, 1, 2), S)
     assert price.time_s == pytest.approx(S / rate + 2 * latency_s, rel=1e-12)
     assert price.bytes_by_kind == {"core-link": pytest.approx(2 * S)}
@@ -166,7 +166,8 @@ def test_all_ranks_of_a_chip_in_one_group_share_with_nobody() -> None:
     # 4 ranks on each of 5 chips, one ring of 20: between chips one transfer each way of S/40, at the full rate; the
     # core links are slower here and bind, one transfer each way too
     server = exact_torus((5,), ALPHA, B)
-    chip = replace(server.chip, core_link_bandwidth_bytes_per_s=sourced(B / 10), core_link_latency_s=sourced(0.0))
+    cores = replace(cores_of(server.chip), link_bandwidth_bytes_per_s=sourced(B / 10), link_latency_s=sourced(0.0))
+    chip = replace(server.chip, neuron_cores=cores)
     fabric = make_fabric(replace(server, chip=chip), ranks_per_chip=4)
     price = fabric.price("all-reduce", "ring", whole(fabric), S)
     assert price.time_s == pytest.approx(2 * 19 * (S / (40 * B / 10) + ALPHA), rel=1e-12)
@@ -176,9 +177,10 @@ def test_all_ranks_of_a_chip_in_one_group_share_with_nobody() -> None:
 
 def test_send_to_a_neighbour_core_chip_and_server() -> None:
     # bytes/rate + latency of the path; every rank of a chip sends at once, unless both ends are on one chip
-    server = replace(exact_torus((4,), ALPHA, B), efa=exact_link("efa", 10 * ALPHA, B / 5))
+    server = replace(exact_torus((4,), ALPHA, B), scale_out=exact_link("efa", 10 * ALPHA, B / 5))
     fabric = make_fabric(server, 2, ranks_per_chip=2)
-    rate, core_s = server.chip.core_link_bytes_per_s(2), server.chip.core_link_latency_s.value
+    cores = cores_of(server.chip)
+    rate, core_s = cores.link_bytes_per_s(2), cores.link_latency_s.value
     assert fabric.send(0, 1, S).time_s == pytest.approx(S / rate + core_s)
     assert fabric.send(0, 2, S).time_s == pytest.approx(2 * S / B + ALPHA)
     assert fabric.send(0, 4, S).time_s == pytest.approx(2 * S / B + 2 * ALPHA)

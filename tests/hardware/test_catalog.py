@@ -21,6 +21,7 @@ from trnsim.hardware import (
     Server,
     SoftwareFamily,
     SourcedFile,
+    StarScaleUp,
     SwitchedScaleUp,
     TorusScaleUp,
     every_value,
@@ -91,10 +92,13 @@ def changed(document: Document, path: tuple[str, ...], **changes: Any) -> Docume
 
 
 def test_the_catalog_holds_what_it_should() -> None:
-    assert names("chips") == ("trainium1", "trainium2", "trainium3")
+    nvidia = {"a100-40", "a100-80", "h100", "h200", "b200", "gb200", "gb300"}
+    assert set(names("chips")) == {"trainium1", "trainium2", "trainium3", "tpu-v5p", "tpu-v6e"} | nvidia
     assert set(names("servers")) >= {"trn1.32xlarge", "trn1n.32xlarge", "trn2.3xlarge", "trn2.48xlarge"}
     assert set(names("servers")) >= {"trn2-ultraserver", "trn3-gen1-ultraserver", "trn3-gen2-ultraserver"}
-    assert names("families") == ("neuron-trn1", "neuron-trn2", "neuron-trn3")
+    assert set(names("servers")) >= {"dgx-a100", "dgx-a100-40gb", "dgx-h100", "dgx-h200", "dgx-b200"}
+    assert set(names("servers")) >= {"nvl72", "gb300-nvl72", "tpu-v5p-8x8x8", "tpu-v6e-16x16"}
+    assert set(names("families")) >= {"neuron-trn1", "neuron-trn2", "neuron-trn3", "megatron-a100", "fsdp-h100"}
     assert names("collective-families") == ("nccl-b200", "nccl-h200", "neuron-trn1")
 
 
@@ -103,7 +107,7 @@ def test_every_value_has_a_kind_a_source_and_a_date() -> None:
     seen = 0
     for spec in every_spec():
         values = dict(every_value(spec))
-        assert len(values) >= (5 if isinstance(spec, CollectiveFamily) else 10), spec.name
+        assert len(values) >= (5 if isinstance(spec, CollectiveFamily) else 6), spec.name
         for name, value in values.items():
             assert value.kind in get_args(Kind), (spec.name, name)
             assert len(value.source) > 15, (spec.name, name)
@@ -115,13 +119,15 @@ def test_every_value_has_a_kind_a_source_and_a_date() -> None:
 def test_every_plain_field_of_a_specification_has_its_source() -> None:
     # law: a plain number stands in `basis` under its own name, with the same value
     for spec in every_spec():
-        for name, sourced in spec.basis.items():
+        for name, sourced in ({} if isinstance(spec, Chip) else spec.basis).items():
             value: object = spec
             for step in name.split("."):
                 value = getattr(value, step)
             if name != "ring_chip_order":  # the file gives it for one host, the specification for the server
                 assert value == sourced.value, (spec.name, name)
-    assert {"neuron_cores", "lnc", "default_lnc"} == set(load_chip("trainium1").basis)
+    cores = load_chip("trainium1").neuron_cores
+    assert cores is not None
+    assert {"count", "lnc", "default_lnc"} == set(cores.basis)
     assert {"chips", "chips_per_host"} <= set(load_server("trn2.3xlarge").basis)
 
 
@@ -200,8 +206,8 @@ def test_chips_times_chip_is_what_aws_prints_for_the_server(
 )
 def test_efa_of_all_chips_is_what_aws_prints(name: str, efa_gbit: float) -> None:
     server = load_server(name)
-    assert server.efa is not None
-    assert server.chips * server.efa.bandwidth_bytes_per_s.value * 8 == pytest.approx(efa_gbit * 1e9, rel=1e-12)
+    assert server.scale_out is not None
+    assert server.chips * server.scale_out.bandwidth_bytes_per_s.value * 8 == pytest.approx(efa_gbit * 1e9, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -263,6 +269,8 @@ def test_shapes_and_hosts() -> None:
             case SwitchedScaleUp(sled_size=sled, rack_size=rack):
                 assert rack % sled == 0
                 assert server.chips == 2 * rack
+            case StarScaleUp():
+                assert server.chips > 1
             case NoScaleUp():
                 assert server.chips == 1
     assert load_server("trn2-ultraserver").hosts == 4
@@ -273,14 +281,14 @@ def test_shapes_and_hosts() -> None:
 
 
 def test_effective_bandwidth_is_datasheet_times_achieved() -> None:
-    efa = load_server("trn2.48xlarge").efa
+    efa = load_server("trn2.48xlarge").scale_out
     assert efa is not None
     assert efa.effective_bytes_per_s == pytest.approx(25e9 * 0.68, rel=1e-12)
     assert efa.latency_s.value == pytest.approx(15e-6, rel=1e-12)
 
 
 def test_a_server_without_efa_says_so() -> None:
-    assert load_server("trn1.2xlarge").efa is None
+    assert load_server("trn1.2xlarge").scale_out is None
 
 
 def test_ring_order_walks_neighbours_in_rings_of_eight() -> None:
@@ -313,7 +321,8 @@ def test_use_of_an_instance() -> None:
 )
 def test_logical_cores(name: str, cores: int, lnc: tuple[int, ...], default: int, logical: int) -> None:
     chip = load_chip(name)
-    assert (chip.neuron_cores, chip.lnc, chip.default_lnc) == (cores, lnc, default)
+    assert chip.neuron_cores is not None
+    assert (chip.neuron_cores.count, chip.neuron_cores.lnc, chip.neuron_cores.default_lnc) == (cores, lnc, default)
     assert chip.logical_cores(default) == logical
     assert chip.logical_cores(1) == cores
     with pytest.raises(ValueError, match=f"{name} allows LNC 1"):
@@ -323,14 +332,16 @@ def test_logical_cores(name: str, cores: int, lnc: tuple[int, ...], default: int
 def test_core_links_scale_with_the_sustained_dma_bandwidth_of_a_logical_core() -> None:
     # 16 DMA engines a core at 17, 23 and 33 B/ns; Trainium1's link is measured, the others take the ratio
     engine = {"trainium1": 17, "trainium2": 23, "trainium3": 33}
-    first = load_chip("trainium1")
-    measured = first.core_link_bandwidth_bytes_per_s
+    first = load_chip("trainium1").neuron_cores
+    assert first is not None
+    measured = first.link_bandwidth_bytes_per_s
     assert (measured.value, measured.kind) == (58e9, "third-party")
     for name in ("trainium2", "trainium3"):
-        chip = load_chip(name)
-        ratio = chip.default_lnc * engine[name] / (first.default_lnc * engine["trainium1"])
-        assert chip.core_link_bandwidth_bytes_per_s.value == pytest.approx(58e9 * ratio, rel=2e-3)
-        assert chip.core_link_bandwidth_bytes_per_s.kind == "assumed"
+        cores = load_chip(name).neuron_cores
+        assert cores is not None
+        ratio = cores.default_lnc * engine[name] / (first.default_lnc * engine["trainium1"])
+        assert cores.link_bandwidth_bytes_per_s.value == pytest.approx(58e9 * ratio, rel=2e-3)
+        assert cores.link_bandwidth_bytes_per_s.kind == "assumed"
 
 
 def test_the_tensor_engines_alone() -> None:

@@ -103,7 +103,7 @@ def test_the_family_of_a_chip_is_relative_to_the_chips_file(tmp_path: Path, monk
     assert (family.name, family.recompute_fitted) == ("mine@no-recompute", "none")
     chip.write_text(chip.read_text().replace("mine.yaml@no-recompute", "neuron-trn9"))
     problem = refusal(load_chip, str(chip))["software_family"]
-    assert (problem.line, problem.value) == (2, "neuron-trn9")
+    assert (problem.line, problem.value) == (3, "neuron-trn9")
     assert 'unknown family "neuron-trn9"' in problem.message
 
 
@@ -137,9 +137,9 @@ def test_all_problems_come_in_one_report(tmp_path: Path) -> None:
         ("source: lnc-page}", "source: lnc-pages}"),
     )
     problems = refusal(load_chip, str(path))
-    assert set(problems) == {"memory.value", "memory_bandwidth.kind", "lnc.allowed.source"}
+    assert set(problems) == {"memory.value", "memory_bandwidth.kind", "neuron_cores.lnc.allowed.source"}
     assert "did you mean official" in problems["memory_bandwidth.kind"].message
-    assert 'unknown source "lnc-pages"; did you mean lnc-page?' in problems["lnc.allowed.source"].message
+    assert 'unknown source "lnc-pages"; did you mean lnc-page?' in problems["neuron_cores.lnc.allowed.source"].message
     assert all(problem.line for problem in problems.values())
 
 
@@ -153,8 +153,8 @@ def test_a_problem_in_a_variant_stands_on_the_variants_line(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("entry", "old", "new", "key", "message"),
     [
-        ("chips/trainium2", "value: [1, 2]", "value: [1, 3]", "lnc.allowed", "8 NeuronCores do not split"),
-        ("chips/trainium2", "default: {value: 2", "default: {value: 4", "lnc.default", "4 is not among"),
+        ("chips/trainium2", "value: [1, 2]", "value: [1, 3]", "neuron_cores.lnc.allowed", "8 NeuronCores do not split"),
+        ("chips/trainium2", "default: {value: 2", "default: {value: 4", "neuron_cores.lnc.default", "4 is not among"),
         ("chips/trainium2", "read: 2026-11-30", "read: yesterday", "sources.trainium2-page.read", "a date is due"),
         ("servers/trn2-ultraserver", "value: [4, 4, 4]", "value: [4, 4]", "scale_up.dims", "4 x 4 = 16 chips, not 64"),
         ("servers/trn2-ultraserver", "value: [4, 4, 4]", "value: [8, 8]", "scale_up.links", "2 axes need"),
@@ -200,13 +200,13 @@ def test_a_problem_in_a_variant_stands_on_the_variants_line(tmp_path: Path) -> N
         ),
         ("servers/trn2.48xlarge", "value: [4, 4]", "value: []", "scale_up.dims.value", "an empty list"),
         ("servers/trn2.48xlarge", "value: [1, 4, 8, 16]", "value: []", "instance_use.allowed.value", "an empty list"),
-        ("servers/trn2.48xlarge", "chips: {value: 16", "chips: {value: 1e6", "chips.value", "at most 1,024"),
-        ("servers/trn2.48xlarge", "{value: 15 us", "{value: 2 s", "efa.latency.value", "at most 1"),
+        ("servers/trn2.48xlarge", "chips: {value: 16", "chips: {value: 1e6", "chips.value", "at most 16,384"),
+        ("servers/trn2.48xlarge", "{value: 15 us", "{value: 2 s", "scale_out.latency.value", "at most 1"),
         ("chips/trainium2", "value: 96 GiB", "value: 0 B", "memory.value", "above 0"),
-        ("chips/trainium2", "value: [1, 2]", "value: []", "lnc.allowed.value", "an empty list"),
+        ("chips/trainium2", "value: [1, 2]", "value: []", "neuron_cores.lnc.allowed.value", "an empty list"),
         ("families/neuron-trn2", "value: 0.80", "value: 1e-9", "memory_efficiency.value", "at least 0.001"),
         ("families/neuron-trn2", "chips: [trainium2]", "chips: []", "chips", "an empty list"),
-        ("servers/trn2.3xlarge", "value: 0.68", "value: 1.5", "efa.achieved_fraction.value", "at most 1"),
+        ("servers/trn2.3xlarge", "value: 0.68", "value: 1.5", "scale_out.achieved_fraction.value", "at most 1"),
         ("families/neuron-trn2", "high: 0.754", "high: 1.2", "gemm_efficiency.high", "at most 1"),
         ("families/neuron-trn2", "low: 0.258", "low: 0.4", "gemm_efficiency", "0.4 <= 0.344"),
     ],
@@ -250,7 +250,7 @@ def test_every_value_names_each_value_once() -> None:
     server = load_server("trn2-ultraserver")
     listed = [name for name, _ in every_value(server)]
     assert len(listed) == len(set(listed))
-    assert {"chips", "chip.memory_bytes", "chip.peak_flops_per_s.fp8", "efa.latency_s"} <= set(listed)
+    assert {"chips", "chip.memory_bytes", "chip.peak_flops_per_s.fp8", "scale_out.latency_s"} <= set(listed)
     assert {"scale_up.dims", "scale_up.links.neuronlink-z.latency_s", "facts.host_memory"} <= set(listed)
     switched = dict(every_value(load_server("trn3-gen2-ultraserver")))
     assert switched["scale_up.rack.bandwidth_bytes_per_s"].value == 512e9

@@ -191,7 +191,7 @@ def test_words_from_elsewhere_point_to_the_key(problems: Problems, word: str, ke
     ("override", "message"),
     [
         ("cluster.server=trn2-ultra", "did you mean trn2-ultraserver"),
-        ("cluster.software=neuron-trn9", "known: neuron-trn1, neuron-trn2, neuron-trn3"),
+        ("cluster.software=neuron-trn9", "did you mean neuron-trn1 or neuron-trn2 or neuron-trn3?"),
         ("cluster.fabric=ultraclusters", "did you mean ultracluster"),
         ("model=llama3.1-405", "did you mean llama3.1-405b"),
         ("schedule.kind=1f2b", "did you mean 1f1b? choose from 1f1b, gpipe"),

@@ -51,6 +51,7 @@ HOLDS: Final = {
     16: (
         "scenario/test_rules.py::test_logical_core_configurations",
         "scenario/test_rules.py::test_ranks_of_one_trn2_instance",
+        "scenario/test_other_machines.py::test_what_belongs_to_trainium_is_refused_elsewhere",
     ),
     17: ("scenario/test_rules.py::test_a_server_without_efa_is_alone",),
     18: (

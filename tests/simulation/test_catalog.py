@@ -21,7 +21,8 @@ def test_every_kind_is_listed_under_its_plural() -> None:
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_entries_are_the_names_in_order_each_with_a_line(kind: Kind) -> None:
     listed = entries(kind)
-    assert tuple(entry.name for entry in listed) == names(kind) == tuple(sorted(names(kind)))
+    assert sorted(entry.name for entry in listed) == list(names(kind))
+    assert listed == tuple(sorted(listed, key=lambda entry: (entry.group, entry.name)))
     assert all(entry.summary and "\n" not in entry.summary for entry in listed)
 
 
@@ -50,7 +51,7 @@ def test_name(words: str, kind: Kind, name: str) -> None:
         ("model_type: llama", "model"),
         ("architectures: [LlamaForCausalLM]", "model"),
         ("hidden_size: 64", "model"),
-        ("neuron_cores: {value: 8}", "chip"),
+        ("memory_bandwidth: {value: 8}", "chip"),
         ("chips_per_host: {value: 4}", "server"),
         ("gemm_efficiency: {value: 0.5}", "family"),
         ("tiers: []", "topology"),
@@ -71,7 +72,7 @@ def test_existing_path_beats_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_path_with_a_variant(tmp_path: Path) -> None:
     # as in a scenario: PATH@VARIANT, and a file whose name has an @ is itself
     for name in ("thing.yaml", "thing.yaml@odd"):
-        (tmp_path / name).write_text("neuron_cores: {value: 8}")
+        (tmp_path / name).write_text("memory_bandwidth: {value: 8}")
     assert find(f"{tmp_path}/thing.yaml@fast") == Reference("chip", f"{tmp_path}/thing.yaml@fast")
     assert find(f"{tmp_path}/thing.yaml@odd").kind == "chip"
     with pytest.raises(InputError, match="nothing in the catalog has this name"):

@@ -38,10 +38,10 @@ def test_every_value_has_kind_source_and_date(words: str) -> None:
     [
         ("chip:trainium2", "memory_bytes", 96 * 2**30, "B"),
         ("chip:trainium2", "peak_flops_per_s.bf16", 667e12, "FLOP/s"),
-        ("chip:trainium2", "neuron_cores", 8, ""),
-        ("server:trn3-gen2-ultraserver", "efa.latency_s", 15e-6, "s"),
-        ("server:trn3-gen2-ultraserver", "efa.bandwidth_bytes_per_s", 25e9, "B/s"),
-        ("server:trn3-gen2-ultraserver", "efa.achieved_fraction", 0.68, "fraction"),
+        ("chip:trainium2", "neuron_cores.count", 8, ""),
+        ("server:trn3-gen2-ultraserver", "scale_out.latency_s", 15e-6, "s"),
+        ("server:trn3-gen2-ultraserver", "scale_out.bandwidth_bytes_per_s", 25e9, "B/s"),
+        ("server:trn3-gen2-ultraserver", "scale_out.achieved_fraction", 0.68, "fraction"),
         ("family:neuron-trn1", "collective_skew_s", 107e-6, "s"),
     ],
 )

@@ -70,4 +70,4 @@ def test_run_of_a_million_chips_needs_no_table_package() -> None:
 
 def test_the_package_runs_as_a_module() -> None:
     code = [sys.executable, "-m", "trnsim", "list", "chips"]
-    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout.startswith("trainium1 ")
+    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout.startswith("AWS\n  trainium1 ")

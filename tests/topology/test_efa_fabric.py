@@ -127,7 +127,7 @@ def test_two_to_one_halves_the_share_beyond_the_first_switch() -> None:
 def test_shares_multiply_along_the_way_up() -> None:
     # 2 to 1, then 3 to 1: a sixth is left in the third tier. Radix 12: 8 down + 4 up, then 9 down + 3 up
     fabric = FabricTopology(fabric_spec([12, 12, 12], [2, 3, 1]), single_chip_server(), 8 * 9 * 12)
-    efa = single_chip_server().efa
+    efa = single_chip_server().scale_out
     assert efa is not None
     shares = [fabric.share_bytes_per_s(tier) / efa.effective_bytes_per_s for tier in range(3)]
     assert shares == pytest.approx([1, 1 / 2, 1 / 6])
@@ -187,7 +187,7 @@ def test_the_largest_count_that_fits_does_fit(servers_that_fit: int, radix: int)
 
 
 def test_a_server_without_efa_cannot_be_one_of_several() -> None:
-    with pytest.raises(InputError, match=r"server trn1\.2xlarge has no EFA") as refusal:
+    with pytest.raises(InputError, match=r"server trn1\.2xlarge has no scale-out links") as refusal:
         FabricTopology(load_fabric("ultracluster"), load_server("trn1.2xlarge"), 2)
     assert refusal.value.exit_code == 2
 

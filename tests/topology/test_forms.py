@@ -43,7 +43,8 @@ def test_a_topology_with_the_name_of_a_server_is_that_server(name: str) -> None:
 
 def test_every_server_with_several_chips_has_a_topology() -> None:
     several = [name for name in catalog_names("servers") if load_server(name).chips > 1]
-    assert several == list(topology_names("server"))
+    assert set(several) <= set(names("topologies"))
+    assert set(topology_names("server")) <= set(several)
 
 
 def test_a_server_of_the_user(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_a_server_of_the_user(tmp_path: Path) -> None:
 
 
 def test_a_graph_is_no_fabric() -> None:
-    with pytest.raises(InputError, match="a graph, where a fabric is due: ultracluster, ultracluster-2to1"):
+    with pytest.raises(InputError, match=r"a graph, where a fabric is due: .*ultracluster, ultracluster-2to1"):
         load_fabric("dgx-h100")
 
 

@@ -18,7 +18,7 @@ def test_a_144_chip_ultraserver() -> None:
     assert count_kinds(topology.graph) == {"chip": 144, "sled": 36, "rack": 2}
     assert topology.link_counts() == {"sled-switch": 288, "rack-switch": 288, "cross-rack": 144}
     assert topology.facts()["cross-rack cables"] == 72
-    assert topology.facts()["EFA ports, one per chip"] == 144
+    assert topology.facts()["scale-out ports, one per chip"] == 144
     assert topology.diameter == 3
 
 

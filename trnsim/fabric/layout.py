@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from trnsim.collectives import Arrangement, disjoint_cycles
-from trnsim.hardware import SwitchedScaleUp, TorusScaleUp
+from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp
 from trnsim.parallel import Slot
 from trnsim.topology.torus import torus_coordinates
 
@@ -132,8 +132,8 @@ def lay_out(group: Group, placement: Placement) -> Layout:
 def renumbered(layout: Layout, server: Server) -> Layout:
     """Return the layout on other chips of its servers, with the same chips for all that lie alike.
 
-    A torus is moved so that the first member sits on chip 0. Under switches racks, sleds and places of a sled are
-    numbered as members come to use them. Both keep every route as it is, so a group costs the same as before, unless
+    A torus is moved so that the first member sits on chip 0. Under switches racks, sleds and places of a sled, in a
+    star chips, are numbered as members come to use them. Both keep every route as it is, so a group costs the same as before, unless
     a switch group of the fabric between servers ends inside a server.
 
     Examples
@@ -150,6 +150,8 @@ def renumbered(layout: Layout, server: Server) -> Layout:
         names = _moved_to_origin([slot.chip for slot in layout.unit], scale_up.dims)
     elif isinstance(scale_up, SwitchedScaleUp):
         names = _by_first_use([slot.chip for slot in layout.unit], (scale_up.sled_size, scale_up.rack_size))
+    elif isinstance(scale_up, StarScaleUp):
+        names = _by_first_use([slot.chip for slot in layout.unit], (server.chips, server.chips))
     else:
         return layout
     unit = tuple(Slot(slot.server, chip, slot.core) for slot, chip in zip(layout.unit, names, strict=True))

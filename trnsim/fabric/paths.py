@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NIC", "Paths", "TierPath", "Wire"]
 
-NIC = "efa"
-"""Kind of the links between a chip and the fabric."""
+NIC = "nic"
+"""Stands for the links between a chip and the fabric, whatever their kind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,8 +123,10 @@ class Paths:
 
     def _between_cores(self, chip: int, core: int, other: int) -> tuple[tuple[Wire, ...], float]:
         facts = self.cluster.server_topology.server.chip
-        rate, latency_s = facts.core_link_bytes_per_s(self.ranks_per_chip), facts.core_link_latency_s.value
-        return (self._wire(((chip, core), (chip, other)), CORE_LINK, rate),), latency_s
+        if facts.neuron_cores is None:
+            raise ValueError(f"{facts.name} is one rank and has no logical cores {core} and {other}")
+        rate = facts.neuron_cores.link_bytes_per_s(self.ranks_per_chip)
+        return (self._wire(((chip, core), (chip, other)), CORE_LINK, rate),), facts.neuron_cores.link_latency_s.value
 
     def _between_chips(self, chip: int, other: int) -> tuple[tuple[Wire, ...], float]:
         wires, latency_s = [], 0.0

@@ -6,10 +6,19 @@ files it names. :func:`load_chip`, :func:`load_server` and :func:`load_family` m
 """
 
 from trnsim.hardware.catalog_files import Entry, names, read_entry
-from trnsim.hardware.chip import Chip
+from trnsim.hardware.chip import Chip, NeuronCores
 from trnsim.hardware.loading import family_for, load_chip, load_family, load_server
 from trnsim.hardware.schema import SourcedFile, SourcedValue
-from trnsim.hardware.server import InstanceUse, LinkClass, NoScaleUp, ScaleUp, Server, SwitchedScaleUp, TorusScaleUp
+from trnsim.hardware.server import (
+    InstanceUse,
+    LinkClass,
+    NoScaleUp,
+    ScaleUp,
+    Server,
+    StarScaleUp,
+    SwitchedScaleUp,
+    TorusScaleUp,
+)
 from trnsim.hardware.software import SoftwareFamily
 from trnsim.hardware.sourced import Kind, Sourced, every_value
 
@@ -19,6 +28,7 @@ __all__ = [
     "InstanceUse",
     "Kind",
     "LinkClass",
+    "NeuronCores",
     "NoScaleUp",
     "ScaleUp",
     "Server",
@@ -26,6 +36,7 @@ __all__ = [
     "Sourced",
     "SourcedFile",
     "SourcedValue",
+    "StarScaleUp",
     "SwitchedScaleUp",
     "TorusScaleUp",
     "every_value",

@@ -29,7 +29,7 @@ def names(kind: CatalogKind) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> names("chips")
+    >>> names("chips")[-3:]
     ('trainium1', 'trainium2', 'trainium3')
     """
     return documents.names(kind, _folder(kind))

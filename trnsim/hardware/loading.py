@@ -7,19 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 from trnsim.errors import InputError
 from trnsim.hardware.catalog_files import Entry, from_anywhere, open_entry
-from trnsim.hardware.chip import Chip
+from trnsim.hardware.chip import Chip, NeuronCores
 from trnsim.hardware.rules import link_names, problems_of_chip, problems_of_server
 from trnsim.hardware.schema import (
     ChipFile,
     FamilyFile,
     InstanceUseTable,
     LinkTable,
+    NeuronCoresTable,
     PeakTable,
     ServerFile,
+    StarTable,
     SwitchedTable,
     TorusTable,
 )
-from trnsim.hardware.server import InstanceUse, LinkClass, NoScaleUp, ScaleUp, Server, SwitchedScaleUp, TorusScaleUp
+from trnsim.hardware.server import (
+    InstanceUse,
+    LinkClass,
+    NoScaleUp,
+    ScaleUp,
+    Server,
+    StarScaleUp,
+    SwitchedScaleUp,
+    TorusScaleUp,
+)
 from trnsim.hardware.software import SoftwareFamily
 
 if TYPE_CHECKING:
@@ -57,22 +68,14 @@ def load_chip(name_or_path: str, relative_to: Path | None = None) -> Chip:
     file = entry.file
     return Chip(
         name=entry.name,
-        neuron_cores=file.neuron_cores.value,
-        lnc=tuple(file.lnc.allowed.value),
-        default_lnc=file.lnc.default.value,
+        maker=file.maker,
+        neuron_cores=None if file.neuron_cores is None else _neuron_cores(entry, file.neuron_cores),
         peak_flops_per_s=_peaks(entry, file.peak),
-        tensor_engine_flops_per_s=_peaks(entry, file.tensor_engine_peak),
+        tensor_engine_flops_per_s={} if file.tensor_engine_peak is None else _peaks(entry, file.tensor_engine_peak),
         memory_bytes=entry.sourced(file.memory),
         memory_bandwidth_bytes_per_s=entry.sourced(file.memory_bandwidth),
         usable_memory_fraction=entry.sourced(file.usable_memory_fraction),
-        core_link_bandwidth_bytes_per_s=entry.sourced(file.core_link.bandwidth),
-        core_link_latency_s=entry.sourced(file.core_link.latency),
         software_family=_family_of(entry),
-        basis={
-            "neuron_cores": entry.sourced(file.neuron_cores),
-            "lnc": entry.sourced(file.lnc.allowed),
-            "default_lnc": entry.sourced(file.lnc.default),
-        },
         facts=entry.each_sourced(file.facts),
         variants=entry.variants,
         notes=tuple(file.notes),
@@ -113,7 +116,7 @@ def load_server(name_or_path: str, relative_to: Path | None = None) -> Server:
         chips_per_host=per_host,
         instance_use=None if file.instance_use is None else _instance_use(file.instance_use),
         scale_up=_scale_up(entry),
-        efa=None if file.efa is None else _link(entry, "efa", file.efa),
+        scale_out=None if file.scale_out is None else _link(entry, file.scale_out.kind, file.scale_out),
         ring_chip_order=order
         and tuple(first + chip for first in range(0, file.chips.value, per_host) for chip in order),
         basis=_server_basis(entry),
@@ -149,6 +152,7 @@ def load_family(name_or_path: str, relative_to: Path | None = None) -> SoftwareF
         name=entry.name,
         chips=tuple(file.chips),
         gemm_efficiency=entry.sourced(file.gemm_efficiency),
+        attention_time_ratio=entry.sourced(file.attention_time_ratio),
         memory_efficiency=entry.sourced(file.memory_efficiency),
         byte_term=file.byte_term.value,
         host_layer_s=entry.sourced(file.host_layer),
@@ -204,6 +208,21 @@ def _at_the_key(entry: Entry[Any], key: str, error: InputError) -> InputError:
     return InputError(problems, file=entry.document.name)
 
 
+def _neuron_cores(entry: Entry[ChipFile], table: NeuronCoresTable) -> NeuronCores:
+    return NeuronCores(
+        count=table.count.value,
+        lnc=tuple(table.lnc.allowed.value),
+        default_lnc=table.lnc.default.value,
+        link_bandwidth_bytes_per_s=entry.sourced(table.link.bandwidth),
+        link_latency_s=entry.sourced(table.link.latency),
+        basis={
+            "count": entry.sourced(table.count),
+            "lnc": entry.sourced(table.lnc.allowed),
+            "default_lnc": entry.sourced(table.lnc.default),
+        },
+    )
+
+
 def _peaks(entry: Entry[ChipFile], table: PeakTable) -> dict[str, Sourced[float]]:
     by_dtype = {"bf16": table.bf16, "fp8": table.fp8, "fp32": table.fp32}
     return {dtype: entry.sourced(peak) for dtype, peak in by_dtype.items() if peak is not None}
@@ -231,6 +250,8 @@ def _scale_up(entry: Entry[ServerFile]) -> ScaleUp:
             return TorusScaleUp(tuple(table.dims.value), links)
         case SwitchedTable():
             return SwitchedScaleUp(table.sled_size.value, table.rack_size.value, *links)
+        case StarTable():
+            return StarScaleUp(*links)
         case _:
             return NoScaleUp()
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from trnsim.documents import refuse_unknown
-from trnsim.hardware.schema import SwitchedTable, TorusTable
+from trnsim.hardware.schema import StarTable, SwitchedTable, TorusTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +20,16 @@ __all__ = ["link_names", "problems_of_chip", "problems_of_server"]
 
 def problems_of_chip(document: Document, file: ChipFile) -> Iterator[Problem]:
     """Yield every contradiction of a chip's file."""
-    cores, allowed, default = file.neuron_cores.value, file.lnc.allowed.value, file.lnc.default.value
+    table = file.neuron_cores
+    if table is None:
+        return
+    cores, allowed, default = table.count.value, table.lnc.allowed.value, table.lnc.default.value
     for lnc in allowed:
         if cores % lnc:
-            yield document.problem("lnc.allowed", f"{cores} NeuronCores do not split into logical cores of {lnc}")
+            message = f"{cores} NeuronCores do not split into logical cores of {lnc}"
+            yield document.problem("neuron_cores.lnc.allowed", message)
     if default not in allowed:
-        yield document.problem("lnc.default", f"{default} is not among those allowed, {allowed}")
+        yield document.problem("neuron_cores.lnc.default", f"{default} is not among those allowed, {allowed}")
 
 
 def problems_of_server(document: Document, file: ServerFile) -> Iterator[Problem]:
@@ -51,6 +55,8 @@ def link_names(file: ServerFile) -> tuple[str, ...]:
             return tuple(links)
         case SwitchedTable(sled=sled, rack=rack, cross=cross):
             return (sled, rack, cross)
+        case StarTable(switch=switch):
+            return (switch,)
         case _:
             return ()
 
@@ -72,6 +78,8 @@ def _scale_up(document: Document, file: ServerFile) -> Iterator[Problem]:
             if chips % rack.value:
                 message = f"{chips} chips are not a multiple of {rack.value} chips a rack"
                 yield document.problem("scale_up.rack_size", message)
+        case StarTable():
+            pass
         case _:
             if chips > 1:
                 message = f"chips 0 and 1 of {chips} have no path: kind none is for one chip"

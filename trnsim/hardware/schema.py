@@ -20,10 +20,13 @@ __all__ = [
     "FamilyFile",
     "InstanceUseTable",
     "LinkTable",
+    "NeuronCoresTable",
     "NoScaleUpTable",
+    "ScaleOutTable",
     "ServerFile",
     "SourcedFile",
     "SourcedValue",
+    "StarTable",
     "SwitchedTable",
     "TorusTable",
 ]
@@ -31,7 +34,7 @@ __all__ = [
 T = TypeVar("T")
 
 Counts = Annotated[list[Count], Field(min_length=1)]
-Chips = Annotated[int, Field(ge=1, le=1024), WHOLE]
+Chips = Annotated[int, Field(ge=1, le=16_384), WHOLE]
 Latency = Annotated[Duration, Field(le=1)]
 KindOfSource = Annotated[Kind, Choice(*get_args(Kind))]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -120,18 +123,25 @@ class CoreLinkTable(Table):
     latency: SourcedValue[Latency]
 
 
+class NeuronCoresTable(Table):
+    """The cores of a Trainium chip."""
+
+    count: SourcedValue[Chips]
+    lnc: LncTable
+    link: CoreLinkTable
+
+
 class ChipFile(SourcedFile):
     """A file of ``catalog/chips``."""
 
+    maker: str = Field(min_length=1, description="who prints its datasheet: AWS, NVIDIA, Google")
     software_family: str
-    neuron_cores: SourcedValue[Chips]
-    lnc: LncTable
+    neuron_cores: NeuronCoresTable | None = None
     peak: PeakTable
-    tensor_engine_peak: PeakTable
+    tensor_engine_peak: PeakTable | None = None
     memory: SourcedValue[Annotated[Bytes, Field(gt=0)]]
     memory_bandwidth: SourcedValue[Bandwidth]
     usable_memory_fraction: SourcedValue[Fraction]
-    core_link: CoreLinkTable
     facts: dict[str, SourcedValue[str | int]] = Field(default_factory=dict)
 
 
@@ -162,10 +172,23 @@ class SwitchedTable(Table):
     cross: str
 
 
+class StarTable(Table):
+    """Chips on one switch."""
+
+    kind: Literal["star"]
+    switch: str = Field(description="the link class between a chip and the switch")
+
+
 class NoScaleUpTable(Table):
     """One chip."""
 
     kind: Literal["none"]
+
+
+class ScaleOutTable(LinkTable):
+    """The way of each chip out of its server."""
+
+    kind: str = Field(pattern="^[a-z][a-z0-9-]*$", description="class of the link: efa, infiniband, roce, dcn")
 
 
 class InstanceUseTable(Table):
@@ -185,8 +208,8 @@ class ServerFile(SourcedFile):
     instance_use: InstanceUseTable | None = None
     ring_chip_order: SourcedValue[list[WholeNumber]] | None = None
     links: dict[str, LinkTable] = Field(default_factory=dict)
-    scale_up: Annotated[TorusTable | SwitchedTable | NoScaleUpTable, Field(discriminator="kind")]
-    efa: LinkTable | None = None
+    scale_up: Annotated[TorusTable | SwitchedTable | StarTable | NoScaleUpTable, Field(discriminator="kind")]
+    scale_out: ScaleOutTable | None = None
     facts: dict[str, SourcedValue[str | int]] = Field(default_factory=dict)
 
 
@@ -195,6 +218,7 @@ class FamilyFile(SourcedFile):
 
     chips: list[str] = Field(min_length=1, description="the chips that it describes")
     gemm_efficiency: SourcedValue[Fraction]
+    attention_time_ratio: SourcedValue[Annotated[float, Field(gt=0, le=10)]]
     memory_efficiency: SourcedValue[Fraction]
     byte_term: SourcedValue[Literal["add", "hidden", "max"]]
     host_layer: SourcedValue[Latency]

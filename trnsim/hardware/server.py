@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from trnsim.hardware.chip import Chip
     from trnsim.hardware.sourced import Sourced
 
-__all__ = ["InstanceUse", "LinkClass", "NoScaleUp", "ScaleUp", "Server", "SwitchedScaleUp", "TorusScaleUp"]
+__all__ = [
+    "InstanceUse",
+    "LinkClass",
+    "NoScaleUp",
+    "ScaleUp",
+    "Server",
+    "StarScaleUp",
+    "SwitchedScaleUp",
+    "TorusScaleUp",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +30,11 @@ class LinkClass:
     Parameters
     ----------
     kind
-        Name of the class: ``neuronlink-xy``, ``rack-switch``, ``efa``.
+        Name of the class: ``neuronlink-xy``, ``rack-switch``, ``nvlink``, ``efa``.
     bandwidth_bytes_per_s
         Datasheet bandwidth of one link in one direction.
     latency_s
-        Time the first byte takes over one link; for EFA over the whole path from HBM to HBM.
+        Time the first byte takes over one link; for scale-out over the whole path from HBM to HBM.
     achieved_fraction
         Share of the datasheet bandwidth that large messages reach. Above 0, at most 1.
     """
@@ -80,11 +89,26 @@ class SwitchedScaleUp:
 
 
 @dataclass(frozen=True, slots=True)
+class StarScaleUp:
+    """Chips on one switch, to which each has one link.
+
+    Parallel switches over which a chip spreads its bytes (NVSwitches) are one, and its cables to them one link.
+
+    Parameters
+    ----------
+    switch
+        Class of the link between a chip and the switch.
+    """
+
+    switch: LinkClass
+
+
+@dataclass(frozen=True, slots=True)
 class NoScaleUp:
     """A server of one chip."""
 
 
-ScaleUp: TypeAlias = TorusScaleUp | SwitchedScaleUp | NoScaleUp
+ScaleUp: TypeAlias = TorusScaleUp | SwitchedScaleUp | StarScaleUp | NoScaleUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +143,13 @@ class Server:
     chips
         Chips of the server. >= 1.
     chips_per_host
-        Chips under one host: an EC2 instance; on Trn3 Gen2 a sled. Divides `chips`.
+        Chips under one host: an EC2 instance; on Trn3 Gen2 a sled; of GPUs a node. Divides `chips`.
     instance_use
         Restriction on the use of one host; None where none is known.
     scale_up
         How the chips are joined.
-    efa
-        Scale-out link of each chip; None for a server that cannot be one of several.
+    scale_out
+        Link of each chip to the network between servers, its share of the host's NICs; None for a server that cannot be one of several.
     ring_chip_order
         Order in which NxD fills the chips of the server where its tensor-parallel groups are to close into rings, a
         permutation of all chips; None where it counts upward.
@@ -145,7 +169,7 @@ class Server:
     chips_per_host: int
     instance_use: InstanceUse | None
     scale_up: ScaleUp
-    efa: LinkClass | None
+    scale_out: LinkClass | None
     ring_chip_order: tuple[int, ...] | None
     basis: Mapping[str, Sourced[Any]]
     facts: Mapping[str, Sourced[Any]]

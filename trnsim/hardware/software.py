@@ -25,6 +25,9 @@ class SoftwareFamily:
         Names of the chips it describes.
     gemm_efficiency
         Share of the chip's printed dense peak that matrix products reach. Above 0, at most 1.
+    attention_time_ratio
+        Time of a FLOP of core attention over that of another matrix product, the full square of scores counted: above
+        1 where the kernel is slower, below 1 where it skips the masked half. > 0.
     memory_efficiency
         Share of the HBM bandwidth that other operators reach. Above 0, at most 1.
     byte_term
@@ -56,6 +59,7 @@ class SoftwareFamily:
     name: str
     chips: tuple[str, ...]
     gemm_efficiency: Sourced[float]
+    attention_time_ratio: Sourced[float]
     memory_efficiency: Sourced[float]
     byte_term: Literal["add", "hidden", "max"]
     host_layer_s: Sourced[float]

@@ -78,7 +78,7 @@ class ClusterFacts:
     chip: str
     fabric: str | None
     software: str
-    lnc: int
+    lnc: int | None
     ranks_per_chip: int
     hosts: int
     idle_chips: int

@@ -47,7 +47,7 @@ def _of_ranks(draft: Draft, scenario: Scenario, ranks: Ranks) -> Iterator[tuple[
     idle = ranks.available - scenario.ranks
     if idle:
         yield "idle ranks", f"{idle:,} of {ranks.available:,}; numbers per chip divide by all {cluster.chips:,} chips"
-    if layout.rank == "chip":
+    if layout.rank == "chip" and cluster.lnc is not None:
         cores = cluster.server.chip.logical_cores(cluster.lnc)
         yield "logical cores", f"{cluster.chips * cores:,} = {cluster.chips:,} chips x {cores} at LNC {cluster.lnc}"
 

@@ -66,8 +66,9 @@ class Draft:
 
     @property
     def lnc(self) -> int | None:
-        """Physical cores per logical core: by default the chip's; ``None`` without a server."""
-        return None if self.server is None else self.file.cluster.lnc or self.server.chip.default_lnc
+        """Physical cores per logical core: by default the chip's; ``None`` without a server or without NeuronCores."""
+        cores = None if self.server is None else self.server.chip.neuron_cores
+        return None if cores is None else self.file.cluster.lnc or cores.default_lnc
 
     def stands(self, keys: Iterable[str]) -> bool:
         """Say whether none of the keys, nor a table around one, is faulty."""

@@ -97,11 +97,11 @@ def _resolved(draft: Draft) -> Scenario:
 
 
 def _cluster(draft: Draft) -> Cluster:
-    table, server, family, lnc = draft.file.cluster, draft.server, draft.family, draft.lnc
-    if server is None or family is None or lnc is None:
+    table, server, family = draft.file.cluster, draft.server, draft.family
+    if server is None or family is None:
         raise ValueError("a draft with problems cannot be resolved")
     fabric = draft.fabric if table.servers > 1 else None
-    return Cluster(server, table.servers, fabric, lnc, table.allow_idle, family)
+    return Cluster(server, table.servers, fabric, draft.lnc, table.allow_idle, family)
 
 
 def _training(draft: Draft, dp: int) -> Training:

@@ -140,7 +140,7 @@ class ClusterTable(Table):
         default=None, description="scale-out network: a name in topologies/ or a path; due from two servers on"
     )
     lnc: Annotated[int, Field(ge=1, le=8), WHOLE] | None = Field(
-        default=None, description="physical NeuronCores per logical one; by default that of the chip"
+        default=None, description="physical NeuronCores per logical one; by default that of the chip; Trainium only"
     )
     allow_idle: bool = Field(default=False, description="whether the layout may leave chips of the cluster idle")
     software: str | None = Field(
@@ -269,7 +269,7 @@ class RunTable(Table):
     )
     mfu_peak: Annotated[str, Choice("chip", "tensor_engine")] = Field(
         default="chip",
-        description="peak that MFU is measured against: the chip's as AWS prints it, or its tensor engines'",
+        description="peak that MFU is measured against: the chip's as its maker prints it, or its tensor engines'",
     )
     trace_ranks: Degree = Field(default=16, description="most ranks that a trace shows")
 

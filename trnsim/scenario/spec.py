@@ -27,7 +27,7 @@ class Cluster:
     fabric
         The network between servers; ``None`` for a single server.
     lnc
-        Physical NeuronCores per logical one.
+        Physical NeuronCores per logical one; ``None`` where the chip has none.
     allow_idle
         Whether the layout may leave chips idle.
     software
@@ -37,7 +37,7 @@ class Cluster:
     server: Server
     servers: int
     fabric: FabricSpec | None
-    lnc: int
+    lnc: int | None
     allow_idle: bool
     software: SoftwareFamily
 

@@ -43,9 +43,9 @@ def _unused(scenario: Scenario) -> Iterator[str]:
     cluster = scenario.cluster
     yield from ("server.chip.tensor_engine_flops_per_s.", "software.measured_rows", "software.recompute_fitted")
     if scenario.ranks_per_chip == 1:
-        yield "server.chip.core_link_"
+        yield "server.chip.neuron_cores.link_"
     if cluster.servers == 1:
-        yield from ("server.efa.", "fabric.")
+        yield from ("server.scale_out.", "fabric.")
     elif cluster.fabric is not None:
         yield from (
             f"fabric.tiers.{tier.name}." for tier in cluster.fabric.tiers[cluster.fabric.tiers_for(cluster.chips) :]

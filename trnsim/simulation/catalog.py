@@ -32,10 +32,11 @@ PLURALS: dict[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a catalog: its name, and one line about it."""
+    """One entry of a catalog: its name, one line about it, and what it is listed under, if anything."""
 
     name: str
     summary: str
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +73,14 @@ def names(kind: Kind) -> tuple[str, ...]:
 
 
 def entries(kind: Kind) -> tuple[Entry, ...]:
-    """Return the entries of one kind, sorted by name.
+    """Return the entries of one kind, group after group, sorted by name.
 
     Examples
     --------
-    >>> [entry.name for entry in entries("chip")]
+    >>> [entry.name for entry in entries("chip") if entry.group == "AWS"]
     ['trainium1', 'trainium2', 'trainium3']
     """
-    return tuple(Entry(name, _SUMMARIES[kind](name)) for name in names(kind))
+    return tuple(sorted((_ENTRIES[kind](name) for name in names(kind)), key=lambda entry: entry.group))
 
 
 def find(words: str) -> Reference:
@@ -136,7 +137,7 @@ def _kind_of_file(path: Path) -> Kind:
         "model_type": "model",
         "architectures": "model",
         "hidden_size": "model",
-        "neuron_cores": "chip",
+        "memory_bandwidth": "chip",
         "chips_per_host": "server",
         "gemm_efficiency": "family",
         **dict.fromkeys(MARKS, "topology"),
@@ -148,45 +149,52 @@ def _kind_of_file(path: Path) -> Kind:
     raise InputError([Problem("", rule)], file=str(path))
 
 
-def _chip(name: str) -> str:
+def _chip(name: str) -> Entry:
     chip = hardware.load_chip(name)
     peaks = ", ".join(f"{dtype} {format_flops(peak.value)}" for dtype, peak in chip.peak_flops_per_s.items())
-    return f"{chip.neuron_cores} NeuronCores, {format_bytes(chip.memory_bytes.value)}, {peaks}{_variants(chip)}"
+    cores = f"{chip.neuron_cores.count} NeuronCores, " if chip.neuron_cores else ""
+    summary = f"{cores}{format_bytes(chip.memory_bytes.value)}, {peaks}{_variants(chip)}"
+    return Entry(name, summary, chip.maker)
 
 
-def _server(name: str) -> str:
+def _server(name: str) -> Entry:
     server = hardware.load_server(name)
     hosts = f"{server.hosts} host{'' if server.hosts == 1 else 's'}"
-    scale_out = "" if server.efa else ", not one of several"
-    return f"{server.chips} x {server.chip.name}, {hosts}{scale_out}{_variants(server)}"
+    scale_out = "" if server.scale_out else ", not one of several"
+    summary = f"{server.chips} x {server.chip.name}, {hosts}{scale_out}{_variants(server)}"
+    return Entry(name, summary, server.chip.maker)
 
 
-def _family(name: str) -> str:
+def _family(name: str) -> Entry:
     family = hardware.load_family(name)
     rows = f"{family.measured_rows} measured step{'' if family.measured_rows == 1 else 's'}"
-    return f"for {', '.join(family.chips)}; GEMM efficiency {family.gemm_efficiency.value:g}, {rows}{_variants(family)}"
+    return Entry(
+        name,
+        f"for {', '.join(family.chips)}; GEMM efficiency {family.gemm_efficiency.value:g}, {rows}{_variants(family)}",
+    )
 
 
-def _model(name: str) -> str:
+def _model(name: str) -> Entry:
     model = workload.load_model(name)
     active = "" if model.mixture is None else f" ({format_count(model.active_parameters)} active)"
-    return f"{format_count(model.parameters)} parameters{active}, {model.layers} layers, hidden {model.hidden_size:,}"
+    size = f"{format_count(model.parameters)} parameters{active}"
+    return Entry(name, f"{size}, {model.layers} layers, hidden {model.hidden_size:,}")
 
 
-def _topology(name: str) -> str:
+def _topology(name: str) -> Entry:
     document = documents.read_document(documents.locate("topologies", name))
-    return f"{form_of(document)}: {document.data['description']}"
+    return Entry(name, str(document.data["description"]), form_of(document) or "")
 
 
-def _scenario(name: str) -> str:
-    return str(documents.read_document(documents.locate("scenarios", name)).data.get("name", ""))
+def _scenario(name: str) -> Entry:
+    return Entry(name, str(documents.read_document(documents.locate("scenarios", name)).data.get("name", "")))
 
 
 def _variants(spec: hardware.Chip | hardware.Server | hardware.SoftwareFamily) -> str:
     return f"; variants @{', @'.join(spec.variants)}" if spec.variants else ""
 
 
-_SUMMARIES: dict[Kind, Callable[[str], str]] = {
+_ENTRIES: dict[Kind, Callable[[str], Entry]] = {
     "chip": _chip,
     "server": _server,
     "topology": _topology,

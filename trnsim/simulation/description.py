@@ -116,8 +116,13 @@ def describe(words: str) -> Description:
 
 
 def _chip(chip: hardware.Chip) -> Description:
-    logical = {str(lnc): chip.logical_cores(lnc) for lnc in chip.lnc}
-    facts = {"software_family": chip.software_family, "logical_cores_by_lnc": logical, "variants": dict(chip.variants)}
+    cores = chip.neuron_cores
+    facts = {
+        "maker": chip.maker,
+        "software_family": chip.software_family,
+        **({"logical_cores_by_lnc": {str(lnc): chip.logical_cores(lnc) for lnc in cores.lnc}} if cores else {}),
+        "variants": dict(chip.variants),
+    }
     return Description("chip", chip.name, facts, _values(chip), chip.notes)
 
 

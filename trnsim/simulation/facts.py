@@ -101,10 +101,10 @@ def _peak_flops_per_s(scenario: Scenario) -> float:
 
 
 def _peak_name(scenario: Scenario) -> str:
-    dtype, chip = scenario.training.precision, scenario.cluster.server.chip.name
+    dtype, chip = scenario.training.precision, scenario.cluster.server.chip
     if scenario.run.mfu_peak == "chip":
-        return f"dense {dtype} peak of {chip} as AWS prints it"
-    return f"dense {dtype} peak of the tensor engines of {chip}"
+        return f"dense {dtype} peak of {chip.name} as {chip.maker} prints it"
+    return f"dense {dtype} peak of the tensor engines of {chip.name}"
 
 
 def memory_facts(scenario: Scenario, machine: Machine, memories: list[StageMemory]) -> Memory:

@@ -35,8 +35,9 @@ class Machine:
 
     def link_rates(self) -> dict[str, float]:
         """Return what one link of each kind, core links included, carries in one direction, bytes/s."""
-        chip = self.cluster.server_topology.server.chip
-        return {CORE_LINK: chip.core_link_bytes_per_s(self.placement.ranks_per_chip), **self.cluster.link_rates()}
+        cores = self.cluster.server_topology.server.chip.neuron_cores
+        inside = {CORE_LINK: cores.link_bytes_per_s(self.placement.ranks_per_chip)} if cores else {}
+        return {**inside, **self.cluster.link_rates()}
 
 
 def build_machine(scenario: Scenario) -> Machine:
@@ -83,6 +84,7 @@ def build_rates(scenario: Scenario, bound: Bound = "value") -> Rates:
         memory_bandwidth_bytes_per_s=chip.memory_bandwidth_bytes_per_s.value * share,
         gemm_efficiency=_at(family.gemm_efficiency, bound),
         memory_efficiency=family.memory_efficiency.value,
+        flop_time_ratio={"core_attention": _at(family.attention_time_ratio, other)},
         byte_term=family.byte_term,
         host_layer_s=family.host_layer_s.value,
         host_pass_s=family.host_pass_s.value,

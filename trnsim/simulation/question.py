@@ -190,7 +190,7 @@ def read_place(
     report.count("servers", servers)
     place = Place(
         on=on,
-        kind=report.read("on", kind_of, on, "unknown"),
+        kind=report.read("on", lambda on: kind_of(on, several=servers > 1 or fabric is not None), on, "unknown"),
         servers=servers,
         fabric=fabric,
         rank="logical_core" if report.choice("rank", rank, ("chip", "logical_core")) == "logical_core" else "chip",
@@ -228,8 +228,10 @@ def _refuse(report: Report, given: Mapping[str, object], reason: str) -> None:
             report.add(key, reason, value)
 
 
-def kind_of(on: str) -> Kind:
+def kind_of(on: str, *, several: bool = False) -> Kind:
     """Return what a user's words stand for.
+
+    A graph of ``topologies/`` with the name of a server shows one of them in more detail; `several` are always servers.
 
     Raises
     ------
@@ -244,10 +246,12 @@ def kind_of(on: str) -> Kind:
     if is_machine(on):
         return "machine"
     plain = on.rpartition("@")[0] or on
-    if (file := documents.existing(on) or documents.existing(plain)) is None and plain in hardware.names("servers"):
-        return "server"
+    file = documents.existing(on) or documents.existing(plain)
+    is_server = file is None and plain in hardware.names("servers")
     if file is None and on in documents.names("topologies"):
         file = documents.locate("topologies", on)
+    if is_server and (several or file is None or form_of(documents.read_document(file)) != "graph"):
+        return "server"
     if file is None:
         known = (*MACHINES, *hardware.names("servers"), *documents.names("topologies"))
         raise ValueError(documents.refuse_unknown("topology or server", on.partition(":")[0], dict.fromkeys(known)))

@@ -15,6 +15,7 @@ from trnsim.hardware.collective_family import collective_family_of
 from trnsim.parallel import Group, Placement
 from trnsim.topology import cluster_topology, load_fabric
 from trnsim.topology.cluster_network import cluster_network
+from trnsim.topology.forms import topology_names
 from trnsim.topology.machines import MACHINES, machine
 from trnsim.topology.memory import with_chip_memory
 from trnsim.topology.network_files import load_network
@@ -147,10 +148,17 @@ def _cluster(place: Place) -> Site:
     Memories of chips are links where cores of a chip share one; a whole chip has wires for less than a third of it.
     """
     server = hardware.load_server(place.on)
+    lnc = server.chip.neuron_cores.default_lnc if server.chip.neuron_cores else None
+    if lnc is None and place.rank == "logical_core":
+        message = f"{server.chip.name} has no logical cores; each chip is one rank: chip"
+        raise InputError([Problem("rank", message, value=place.rank)], file=place.on)
     alone = place.servers == 1 and place.fabric is None
+    if not alone and place.fabric is None and lnc is None:
+        message = f"due for several {server.name}: {', '.join(topology_names('fabric'))}, or a path"
+        raise InputError([Problem("fabric", message)], file=place.on)
     fabric = None if alone else load_fabric(place.fabric or "ultracluster")
     topology = cluster_topology(server, place.servers, fabric)
-    per_chip = server.chip.logical_cores(server.chip.default_lnc) if place.rank == "logical_core" else 1
+    per_chip = server.chip.logical_cores(lnc) if place.rank == "logical_core" else 1
     placement = Placement(per_chip, server.chips)
 
     def arranged(count: int) -> Arrangement:

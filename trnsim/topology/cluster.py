@@ -115,12 +115,12 @@ def cluster_topology(server: Server, servers: int, fabric: FabricSpec | None) ->
     servers
         >= 1.
     fabric
-        What joins the servers; a single server without EFA has none.
+        What joins the servers; a single server without scale-out links has none.
 
     Raises
     ------
     InputError
-        If the servers cannot be joined: no fabric, no EFA, or more chips than the fabric holds.
+        If the servers cannot be joined: no fabric, no scale-out links, or more chips than the fabric holds.
 
     Examples
     --------
@@ -130,6 +130,6 @@ def cluster_topology(server: Server, servers: int, fabric: FabricSpec | None) ->
     >>> cluster.chips, cluster.fabric.tiers_used
     (1000080, 4)
     """
-    alone = servers == 1 and server.efa is None
+    alone = servers == 1 and server.scale_out is None
     joined = None if fabric is None or alone else FabricTopology(fabric, server, servers)
     return ClusterTopology(server_topology(server), servers, joined)

@@ -93,9 +93,15 @@ class Wiring:
             )
 
     def _cores(self) -> Iterator[Block]:
-        chip, links = self.cluster.server_topology.server.chip, self.cluster.chips * self.ranks_per_chip * self.peers
-        rate = chip.core_link_bytes_per_s(self.ranks_per_chip)
-        yield Block(CORE_LINK, links, rate, chip.core_link_latency_s.value, CORE_LINK)
+        cores, links = (
+            self.cluster.server_topology.server.chip.neuron_cores,
+            self.cluster.chips * self.ranks_per_chip * self.peers,
+        )
+        if cores is None:
+            yield Block(CORE_LINK, 0, 0.0, 0.0, CORE_LINK)
+        else:
+            rate = cores.link_bytes_per_s(self.ranks_per_chip)
+            yield Block(CORE_LINK, links, rate, cores.link_latency_s.value, CORE_LINK)
 
     def _between(self) -> Iterator[Block]:
         if (fabric := self.joined) is None:
@@ -269,7 +275,7 @@ def _between_halves(fabric: FabricTopology) -> Bisection:
     starts = np.arange(fabric.groups(0)) * below
     ends = np.minimum(starts + below, fabric.endpoints)
     first = np.clip(chips - starts, 0, ends - starts)
-    nic = fabric.link_rates()["efa"]
+    nic = fabric.link_rates()[fabric.path_kinds(0)[0]]
     costs = np.stack([(ends - starts - first) * nic, first * nic])  # of a group on the side of the first half, or not
     for tier in range(fabric.tiers_used - 1):
         cut = np.minimum(costs, costs[::-1] + fabric.trunk_bandwidth_bytes_per_s(tier))

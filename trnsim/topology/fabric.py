@@ -1,4 +1,4 @@
-"""The EFA fabric of one cluster: where two chips meet, what that costs, and how many cables there are."""
+"""The scale-out fabric of one cluster: where two chips meet, what that costs, and how many cables there are."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FabricTopology:
     ValueError
         If there are no servers.
     InputError
-        If the servers have no EFA, or no number of tiers holds their chips.
+        If the servers have no scale-out links, or no number of tiers holds their chips.
 
     Examples
     --------
@@ -65,8 +65,10 @@ class FabricTopology:
     def __post_init__(self) -> None:
         if self.servers < 1:
             raise ValueError(f"a fabric joins at least 1 server, not {self.servers}")
-        if self.server.efa is None:
-            message = f"server {self.server.name} has no EFA, so it cannot be one of several; use servers: 1"
+        if self.server.scale_out is None:
+            message = (
+                f"server {self.server.name} has no scale-out links, so it cannot be one of several; use servers: 1"
+            )
             raise InputError([Problem("cluster.server", message, value=self.server.name)], file=self.spec.name)
         if (problem := self.spec.problem(self.server.chips, self.servers)) is not None:
             raise InputError([problem], file=self.spec.name)
@@ -105,11 +107,11 @@ class FabricTopology:
 
     def path_latency_s(self, tier: int) -> float:
         """Return the latency from chip to chip over a path that turns round in `tier`."""
-        return self._efa.latency_s.value + sum(level.latency_s.value for level in self.spec.tiers[: tier + 1])
+        return self._nic.latency_s.value + sum(level.latency_s.value for level in self.spec.tiers[: tier + 1])
 
     def path_kinds(self, tier: int) -> tuple[str, ...]:
         """Return the kinds of the links on a path that turns round in `tier`, in the order of travel."""
-        up = ("efa", *(self._kind(level) for level in range(tier)))
+        up = (self._nic.kind, *(self._kind(level) for level in range(tier)))
         return up + up[::-1]
 
     def trunk_cables(self, tier: int) -> int:
@@ -125,7 +127,7 @@ class FabricTopology:
     @property
     def cable_bytes_per_s(self) -> float:
         """What one cable between switches carries per direction: one plane's share of a NIC."""
-        return self._efa.effective_bytes_per_s / self.spec.planes.value
+        return self._nic.effective_bytes_per_s / self.spec.planes.value
 
     def trunk_bandwidth_bytes_per_s(self, tier: int) -> float:
         """Return what one switch group of `tier` can send to the tier above at once, per direction."""
@@ -134,17 +136,17 @@ class FabricTopology:
     def share_bytes_per_s(self, tier: int) -> float:
         """Return what each chip keeps, per direction, when all send at once over paths that turn round in `tier`."""
         shares = [self.trunk_bandwidth_bytes_per_s(level) / self._chips_below[level] for level in range(tier)]
-        return min([self._efa.effective_bytes_per_s, *shares])
+        return min([self._nic.effective_bytes_per_s, *shares])
 
     def link_counts(self) -> dict[str, int]:
         """Count the directed links of each kind: two per cable."""
         trunks = {self._kind(tier): self.groups(tier) * self.trunk_cables(tier) for tier in range(self.tiers_used - 1)}
-        return {kind: 2 * cables for kind, cables in {"efa": self.endpoints, **trunks}.items()}
+        return {kind: 2 * cables for kind, cables in {self._nic.kind: self.endpoints, **trunks}.items()}
 
     def link_rates(self) -> dict[str, float]:
         """Return what one link of each kind carries in one direction, bytes/s."""
         trunks = {self._kind(tier): self.cable_bytes_per_s for tier in range(self.tiers_used - 1)}
-        return {"efa": self._efa.effective_bytes_per_s, **trunks}
+        return {self._nic.kind: self._nic.effective_bytes_per_s, **trunks}
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
@@ -187,7 +189,7 @@ class FabricTopology:
             A node, the switch group it hangs on, and how many of its chips do.
         """
         cables = ((node, f"{self.spec.tiers[0].name} {group}", chips) for node, group, chips in nics)
-        add_cables(graph, cables, "efa", self._efa.effective_bytes_per_s, self.path_latency_s(0) / 2)
+        add_cables(graph, cables, self._nic.kind, self._nic.effective_bytes_per_s, self.path_latency_s(0) / 2)
 
     def facts(self) -> dict[str, int | str]:
         """Return counted facts, name to value, in reading order."""
@@ -200,10 +202,10 @@ class FabricTopology:
         return facts | {f"{kind} cables": links // 2 for kind, links in self.link_counts().items()}
 
     @property
-    def _efa(self) -> LinkClass:
-        if self.server.efa is None:  # refused in __post_init__
-            raise ValueError(f"server {self.server.name} has no EFA")
-        return self.server.efa
+    def _nic(self) -> LinkClass:
+        if self.server.scale_out is None:  # refused in __post_init__
+            raise ValueError(f"server {self.server.name} has no scale-out links")
+        return self.server.scale_out
 
     def _kind(self, tier: int) -> str:
         return f"{self.spec.tiers[tier].name}-{self.spec.tiers[tier + 1].name}"

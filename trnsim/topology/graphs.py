@@ -63,7 +63,7 @@ def graph_network(name: str, graph: nx.Graph[str], kinds: Mapping[str, LinkClass
     >>> graph.add_nodes_from(["chip 0", "chip 1", "leaf 0", "leaf 1"])
     >>> for leaf in ("leaf 0", "leaf 1"):
     ...     graph.add_edges_from([("chip 0", leaf), ("chip 1", leaf)], kind="efa", count=1)
-    >>> network = graph_network("two leaves", graph, {"efa": load_server("trn2.48xlarge").efa})
+    >>> network = graph_network("two leaves", graph, {"efa": load_server("trn2.48xlarge").scale_out})
     >>> [network.link_name(link) for link in network.routes([0], [1]).link]
     ['chip 0 -> leaf 0-1', 'leaf 0-1 -> chip 1']
     """

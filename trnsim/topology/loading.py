@@ -26,7 +26,7 @@ class TierTable(Table):
     """One tier of switches."""
 
     name: str = Field(pattern="^[a-z][a-z0-9-]*$", description="one word, like tor or leaf")
-    radix: SourcedValue[Annotated[int, Field(ge=2, le=10_000), WHOLE]]
+    radix: SourcedValue[Annotated[int, Field(ge=2, le=1_000_000), WHOLE]]
     oversubscription: SourcedValue[Annotated[float, Field(ge=1)]]
     latency: SourcedValue[Duration]
 

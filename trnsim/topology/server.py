@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from trnsim.errors import InputError, Problem
-from trnsim.hardware import SwitchedScaleUp, TorusScaleUp
+from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp
 from trnsim.topology.links import Link, add_cables, count_links, link_between
 from trnsim.topology.switched import switched_path, twins
 from trnsim.topology.torus import torus_cables, torus_path
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ServerTopology", "server_topology"]
 
+STAR_SWITCH = "switch 0"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ServerTopology:
@@ -31,8 +33,8 @@ class ServerTopology:
     server
         The catalog entry it was built from.
     graph
-        Nodes ``chip 0``, ``chip 1``, ... and, in a switched server, ``sled 0``, ... and ``rack 0``, ..., each with an
-        attribute ``kind``. Edges in both directions with ``kind``, ``bandwidth_bytes_per_s``, ``latency_s`` and
+        Nodes ``chip 0``, ``chip 1``, ... and, in a switched server, ``sled 0``, ... and ``rack 0``, ..., in a star
+        ``switch 0``, each with an attribute ``kind``. Edges in both directions with ``kind``, ``bandwidth_bytes_per_s``, ``latency_s`` and
         ``count``. Not to be changed.
     """
 
@@ -79,7 +81,8 @@ class ServerTopology:
     def diameter(self) -> int:
         """Links on the longest route between two chips."""
         chips = range(self.chips)
-        return max(len(self._path(a, b)) - 1 for a in chips for b in chips)
+        alike = not isinstance(self.server.scale_up, SwitchedScaleUp)  # every chip sees the same
+        return max(len(self._path(a, b)) - 1 for a in (range(1) if alike else chips) for b in chips)
 
     def facts(self) -> dict[str, int | str]:
         """Return counted facts, name to value, in reading order."""
@@ -90,7 +93,7 @@ class ServerTopology:
             **{f"{kind} switches": count for kind, count in switches.items()},
             **{f"{kind} cables": links // 2 for kind, links in self.link_counts().items()},
             "links on the longest route": self.diameter,
-            "EFA ports, one per chip": self.chips if self.server.efa else 0,
+            "scale-out ports, one per chip": self.chips if self.server.scale_out else 0,
         }
 
     def _path(self, a: int, b: int) -> tuple[str, ...]:
@@ -99,6 +102,8 @@ class ServerTopology:
         scale_up = self.server.scale_up
         if isinstance(scale_up, SwitchedScaleUp):
             return switched_path(a, b, scale_up)
+        if isinstance(scale_up, StarScaleUp):
+            return (f"chip {a}",) if a == b else (f"chip {a}", STAR_SWITCH, f"chip {b}")
         dims = scale_up.dims if isinstance(scale_up, TorusScaleUp) else (1,)
         return tuple(f"chip {chip}" for chip in torus_path(a, b, dims))
 
@@ -133,6 +138,9 @@ def server_topology(server: Server) -> ServerTopology:
         _wire_torus(graph, server.scale_up)
     elif isinstance(server.scale_up, SwitchedScaleUp):
         _wire_switches(graph, server.scale_up, server.chips)
+    elif isinstance(server.scale_up, StarScaleUp):
+        graph.add_node(STAR_SWITCH, kind="switch")
+        _wire(graph, ((f"chip {chip}", STAR_SWITCH) for chip in range(server.chips)), server.scale_up.switch)
     _refuse_unconnected(graph, server.name)
     return ServerTopology(server, graph)
 

@@ -1,4 +1,4 @@
-"""A tiered EFA fabric as a specification: what each tier is made of and how many chips it holds."""
+"""A tiered fabric as a specification: what each tier is made of and how many chips it holds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tier:
         no ports up.
     latency_s
         What a path that turns round in this tier takes longer than one that turns round in the tier below; in the
-        first tier, longer than the latency of the server's EFA link, which is that of a path over one switch.
+        first tier, longer than the latency of the server's scale-out link, which is that of a path over one switch.
 
     Notes
     -----

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trnsim.workload import Work
 
@@ -28,6 +28,9 @@ class Rates:
         Share of the peak that matrix multiplications reach. 0 < e <= 1.
     memory_efficiency
         Share of the HBM bandwidth that is reached. 0 < e <= 1.
+    flop_time_ratio
+        Time of a FLOP of an operator over that of a matrix multiplication at `peak_flops_per_s`, by the operator's
+        name; 1 where it is not named. > 0.
     byte_term
         How HBM bytes count beside FLOPs: ``add`` to each operator; ``max`` with each operator;
         ``hidden`` behind the matrix multiplications of the block, charged only where the bytes of a
@@ -48,6 +51,7 @@ class Rates:
     memory_bandwidth_bytes_per_s: float
     gemm_efficiency: float
     memory_efficiency: float
+    flop_time_ratio: Mapping[str, float]
     byte_term: Literal["add", "hidden", "max"]
     host_layer_s: float
     host_pass_s: float
@@ -59,9 +63,10 @@ class Rates:
         """What matrix multiplications reach."""
         return self.peak_flops_per_s * self.gemm_efficiency
 
-    def matmul_s(self, flops: float) -> float:
-        """Time of matrix multiplications, their bytes apart."""
-        return flops / self.matmul_flops_per_s
+    def flops_s(self, work: Sequence[Work]) -> float:
+        """Time of the FLOPs of operators, their bytes apart."""
+        ratio = self.flop_time_ratio
+        return sum(operator.flops * ratio.get(operator.name, 1.0) for operator in work) / self.matmul_flops_per_s
 
     def memory_s(self, size_bytes: float) -> float:
         """Time to move bytes to or from HBM."""
@@ -73,16 +78,15 @@ class Rates:
         With ``hidden`` it is the time of the FLOPs alone; see `exposed_memory_s`.
         """
         if self.byte_term == "hidden":
-            return self.matmul_s(sum(operator.flops for operator in work))
+            return self.flops_s(work)
         combine = max if self.byte_term == "max" else _add
-        return sum(combine(self.matmul_s(operator.flops), self.memory_s(operator.bytes)) for operator in work)
+        return sum(combine(self.flops_s([operator]), self.memory_s(operator.bytes)) for operator in work)
 
     def exposed_memory_s(self, work: Sequence[Work]) -> float:
         """Time by which the bytes of a block outlast its FLOPs, when bytes are hidden; else 0."""
         if self.byte_term != "hidden":
             return 0.0
-        flops_s = self.matmul_s(sum(operator.flops for operator in work))
-        return max(0.0, self.memory_s(sum(operator.bytes for operator in work)) - flops_s)
+        return max(0.0, self.memory_s(sum(operator.bytes for operator in work)) - self.flops_s(work))
 
     def host_stretch(self, device_s: float, host_s: float) -> float:
         r"""Ratio by which host launch time lengthens a pass.
@@ -98,7 +102,7 @@ class Rates:
 
         Examples
         --------
-        >>> rates = Rates(1.0, 1.0, 1.0, 1.0, "add", 0.0, 0.0, 0.0, 0.0)
+        >>> rates = Rates(1.0, 1.0, 1.0, 1.0, {}, "add", 0.0, 0.0, 0.0, 0.0)
         >>> rates.host_stretch(1.0, 0.0), round(rates.host_stretch(1.0, 1.0), 4)
         (1.0, 1.2599)
         """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from itertools import groupby
+
 import rich_click as click
 
 from trnsim.cli.options import json_flag
@@ -22,7 +25,10 @@ def command(kind: str, *, as_json: bool) -> None:
 
     listed = entries(PLURALS[kind])
     if as_json:
-        say(results.json_text({kind: [{"name": entry.name, "summary": entry.summary} for entry in listed]}))
+        say(results.json_text({kind: [dataclasses.asdict(entry) for entry in listed]}))
         return
     width = max((len(entry.name) for entry in listed), default=0)
-    say("".join(f"{entry.name:<{width}}  {entry.summary}\n" for entry in listed))
+    for group, members in groupby(listed, key=lambda entry: entry.group):
+        indent = "  " if group else ""
+        head = f"{group}\n" if group else ""
+        say(head + "".join(f"{indent}{entry.name:<{width}}  {entry.summary}\n" for entry in members))

@@ -17,15 +17,37 @@ __all__ = ["RULES"]
 
 
 def lnc_exists(draft: Draft) -> Iterator[Problem]:
-    """Rule 16: a chip has some logical-core configurations, and a job has one of them."""
-    if draft.server is not None and draft.lnc not in draft.server.chip.lnc:
-        chip = draft.server.chip
-        yield draft.document.problem("cluster.lnc", f"{chip.name} has LNC {one_of(chip.lnc)}")
+    """Rule 16: a Trainium chip has some logical-core configurations, and a job has one of them; other chips have none."""
+    if draft.server is None:
+        return
+    chip = draft.server.chip
+    if chip.neuron_cores is None and draft.file.cluster.lnc is not None:
+        yield draft.document.problem("cluster.lnc", f"{chip.name} has no NeuronCores; leave the key out")
+    elif chip.neuron_cores is not None and draft.lnc not in chip.neuron_cores.lnc:
+        yield draft.document.problem("cluster.lnc", f"{chip.name} has LNC {one_of(chip.neuron_cores.lnc)}")
+
+
+def chip_is_divided_into_ranks(draft: Draft) -> Iterator[Problem]:
+    """Rule 16: only the NeuronCores of a Trainium chip are ranks of their own."""
+    if draft.server is not None and draft.server.chip.neuron_cores is None and draft.file.layout.rank != "chip":
+        message = f"{draft.server.chip.name} has no logical cores; each chip is one rank: chip"
+        yield draft.document.problem("layout.rank", message)
+
+
+def neurons_rules_are_for_neuron(draft: Draft) -> Iterator[Problem]:
+    """Neuron chooses algorithms by size on Trainium only."""
+    if (
+        draft.server is not None
+        and draft.server.chip.neuron_cores is None
+        and draft.file.collectives.policy == "neuron"
+    ):
+        message = f"Neuron does not run on {draft.server.chip.name}; choose fastest"
+        yield draft.document.problem("collectives.policy", message)
 
 
 def servers_can_be_several(draft: Draft) -> Iterator[Problem]:
-    """Rule 17: a server without EFA is alone."""
-    if draft.server is not None and draft.server.efa is None and draft.file.cluster.servers > 1:
+    """Rule 17: a server without scale-out links (EFA) is alone."""
+    if draft.server is not None and draft.server.scale_out is None and draft.file.cluster.servers > 1:
         message = f"{draft.server.name} has no EFA and no collectives between instances; 1 is the only number"
         yield draft.document.problem("cluster.servers", message)
 
@@ -33,7 +55,7 @@ def servers_can_be_several(draft: Draft) -> Iterator[Problem]:
 def fabric_joins_servers(draft: Draft) -> Iterator[Problem]:
     """Several servers need a fabric, and one whose tiers hold all their chips."""
     cluster, server = draft.file.cluster, draft.server
-    if cluster.servers == 1 or server is None or server.efa is None:
+    if cluster.servers == 1 or server is None or server.scale_out is None:
         return
     if draft.fabric is None:
         message = (
@@ -69,6 +91,8 @@ def tensor_engine_peak_is_known(draft: Draft) -> Iterator[Problem]:
 
 RULES = (
     Rule(("cluster.server", "cluster.lnc"), lnc_exists),
+    Rule(("cluster.server", "layout.rank"), chip_is_divided_into_ranks),
+    Rule(("cluster.server", "collectives.policy"), neurons_rules_are_for_neuron),
     Rule(("cluster.server", "cluster.servers"), servers_can_be_several),
     Rule(("cluster.server", "cluster.servers", "cluster.fabric"), fabric_joins_servers),
     Rule(("cluster.server", "training.precision"), peak_is_known),

@@ -84,7 +84,7 @@ class Ranks:
 def ranks_of(draft: Draft) -> Ranks | None:
     """Count the ranks of a draft; ``None`` where its server or its LNC is not to be used."""
     layout, server, lnc = draft.file.layout, draft.server, draft.lnc
-    if server is None or lnc is None or lnc not in server.chip.lnc:
+    if server is None or (server.chip.neuron_cores and lnc not in server.chip.neuron_cores.lnc):
         return None
     per_chip = 1 if layout.rank == "chip" else server.chip.logical_cores(lnc)
     ranks = Ranks(draft.file.cluster.servers, server.chips, per_chip, layout.tp, layout.cp, layout.pp, None)
@@ -196,9 +196,9 @@ def cores_on_last_host(draft: Draft) -> int | None:
         return None
     chips_a_host = server.chips_per_host
     ranks_on_last = (ranks.used - 1) % (chips_a_host * ranks.per_chip) + 1
-    if server.instance_use.unit == "chip":
+    if server.instance_use.unit == "chip" or server.chip.neuron_cores is None:
         return math.ceil(ranks_on_last / ranks.per_chip)
-    return ranks_on_last * server.chip.neuron_cores // ranks.per_chip
+    return ranks_on_last * server.chip.neuron_cores.count // ranks.per_chip
 
 
 RULES = (

@@ -1,0 +1,61 @@
+"""Whole steps on GPUs and TPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import trnsim
+from trnsim.errors import InputError
+from trnsim.hardware import load_server, names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OTHERS = [name for name in names("servers") if load_server(name).chip.neuron_cores is None]
+FABRICS = {"a100": "infiniband-hdr", "nvl72": "infiniband-nvl72", "tpu": "tpu-dcn"}
+TEXT = """\
+schema: 1
+cluster: {{server: {server}, servers: 2, fabric: {fabric}}}
+model: {{layers: 2, hidden_size: 1024, attention_heads: 8, kv_heads: 2, ffn_size: 4096, vocabulary: 32000}}
+training: {{sequence_length: 2048, global_batch: {batch}}}
+layout: {{tp: 4, pp: 2}}
+"""
+
+
+@pytest.fixture
+def two_servers(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    server = request.param
+    fabric = next((fabric for word, fabric in FABRICS.items() if word in server), "infiniband-ndr")
+    path = tmp_path / "two.yaml"
+    path.write_text(TEXT.format(server=server, fabric=fabric, batch=load_server(server).chips))
+    return path
+
+
+@pytest.mark.parametrize("two_servers", OTHERS, indirect=True)
+def test_every_server_runs_and_folding_changes_nothing(two_servers: Path) -> None:
+    # folded == unfolded, with one fingerprint; the parts sum to the step
+    scenario = trnsim.load(two_servers)
+    folded = trnsim.simulate(scenario)
+    assert folded.step.breakdown_s.total_s == pytest.approx(folded.step.time_s, abs=1e-11)
+    assert folded.cluster.lnc is None
+    if scenario.ranks <= 32:
+        plain = trnsim.simulate(trnsim.load(two_servers, ["run.folding=off"]))
+        assert plain.provenance.fingerprint == folded.provenance.fingerprint
+
+
+def test_a_ring_over_the_gpus_of_a_node() -> None:
+    # 2 (n-1) steps of S/(2n) each way at once on a chip's link: 2 (n-1)/n S / B; two links of latency a step
+    link = load_server("dgx-h100").scale_up.switch  # type: ignore[union-attr] # a star
+    (row,) = trnsim.collective(
+        "all-reduce", on="dgx-h100", servers=2, fabric="infiniband-ndr", ranks=8, sizes="1GiB", algorithm="ring"
+    ).rows
+    expected = 14 * (2**30 / 8 / link.effective_bytes_per_s + 2 * link.latency_s.value)
+    assert row.time_s == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_server_of_gpus_names_no_fabric_by_itself() -> None:
+    # EFA is Trainium's: several DGX need the name of a fabric
+    with pytest.raises(InputError, match="due for several dgx-a100: infiniband-hdr"):
+        trnsim.collective("all-reduce", on="dgx-a100", servers=2)
