@@ -31,9 +31,11 @@ class _Arrival(simpy.Event):
     """An event whose moment is settled when its cause is known: a message sent, a collective complete."""
 
     ready_ps = -1
+    end_ps = -1
 
     def happen(self) -> None:
         """Let it happen at once, as a part of the event that is going on."""
+        self.end_ps = int(self.env.now)
         self._ok = True
         self._value = None
         callbacks, self.callbacks = self.callbacks, None  # type: ignore[assignment]  # as SimPy does with what is over
@@ -45,7 +47,6 @@ class Call(_Arrival):
     """One collective of one group, complete when the last member has joined."""
 
     start_ps = -1
-    end_ps = -1
 
     def __init__(self, group: Collective, name: str, environment: simpy.Environment) -> None:
         super().__init__(environment)
@@ -101,7 +102,6 @@ class Collective:
 
     def _end_first(self, engine: Engine) -> None:
         call, _ = self._waiting.pop(0)
-        call.end_ps = engine.now_ps
         if self._waiting:
             self._start_first(engine)
         call.happen()
@@ -130,7 +130,7 @@ class Cohort:
     log
         What the cohort did.
     stream
-        The collectives that it launched beside its own work: joined, start, end.
+        What went on beside its own work: collectives that it launched (joined, start, end), messages that it posted.
     step_ends
         For each finished step: rows of the log, rows of the stream, time in picoseconds.
     """
@@ -145,6 +145,7 @@ class Cohort:
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
         self._inbox: dict[Hashable, _Arrival] = {}
+        self._posted: dict[Wait, _Arrival] = {}
         self._blocked: Callable[[], str] | None = None
 
     def __str__(self) -> str:
@@ -172,20 +173,38 @@ class Cohort:
             ready = call.ready_ps
         self.log.add(activity, start, ready, engine.now_ps)
 
-    def send(self, receiver: Cohort, wait: Wait, what: str, microbatch: int, transfer: Transfer) -> Story:
+    def send(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out; blocked until it has arrived, whether or not the receiver looks."""
         start = self.engine.now_ps
-        message = receiver._message((self, what, microbatch))
-        message.ready_ps = start
-        self.engine.carry(transfer.course, lambda kind: [(self, "out", kind), (receiver, "in", kind)], message.happen)
-        yield message
+        yield self._carry(receiver, content, transfer)
         self.log.add(wait, start, start, self.engine.now_ps)
 
-    def receive(self, sender: Cohort, wait: Wait, what: str, microbatch: int) -> Story:
+    def post(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
+        """Push a message out and go on; blocked only while the last message of the same name is still on its way."""
+        yield from self.settle(wait)
+        self._posted[wait] = self._carry(receiver, content, transfer)
+
+    def settle(self, wait: Wait) -> Story:
+        """Block until the last message that was posted under a name has arrived."""
+        message = self._posted.pop(wait, None)
+        if message is not None:
+            start = self.engine.now_ps
+            yield message
+            if self.engine.now_ps > start:
+                self.log.add(wait, start, start, self.engine.now_ps)
+            self.stream.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
+
+    def _carry(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> _Arrival:
+        message = receiver._message((self, content))
+        message.ready_ps = self.engine.now_ps
+        self.engine.carry(transfer.course, lambda kind: [(self, "out", kind), (receiver, "in", kind)], message.happen)
+        return message
+
+    def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
         """Block until a message has arrived."""
-        start, key = self.engine.now_ps, (sender, what, microbatch)
+        start, key = self.engine.now_ps, (sender, content)
         message = self._message(key)
-        yield from self._block(message, lambda: _describe_receive(sender, what, microbatch))
+        yield from self._block(message, lambda: _describe_receive(sender, content))
         del self._inbox[key]
         self.log.add(wait, start, max(start, message.ready_ps), self.engine.now_ps)
 
@@ -220,9 +239,9 @@ class Cohort:
         return message
 
 
-def _describe_receive(sender: Cohort, what: str, microbatch: int) -> str:
+def _describe_receive(sender: Cohort, content: Hashable) -> str:
     gone = ", which has finished" if sender.finished else ""
-    return f"receives {what} of microbatch {microbatch} from {sender.name}{gone}"
+    return f"receives {content} from {sender.name}{gone}"
 
 
 class Engine:
