@@ -38,13 +38,13 @@ def test_a_message_delays_the_receiver_and_occupies_the_sender() -> None:
 
     def send() -> Story:
         yield from sender.perform(work(2.0))
-        yield from sender.send(receiver, SEND, "activation", 0, Transfer(1.0))
+        yield from sender.send(receiver, SEND, "activation 0", Transfer(1.0))
         yield from sender.perform(work(4.0))
         sender.end_step()
 
     def receive() -> Story:
         yield from receiver.perform(work(0.5))
-        yield from receiver.receive(sender, RECEIVE, "activation", 0)
+        yield from receiver.receive(sender, RECEIVE, "activation 0")
         receiver.end_step()
 
     engine.start(sender, send())
@@ -63,11 +63,11 @@ def test_a_message_that_came_early_costs_nothing() -> None:
 
     def receive() -> Story:
         yield from receiver.perform(work(5.0))
-        yield from receiver.receive(sender, RECEIVE, "activation", 0)
+        yield from receiver.receive(sender, RECEIVE, "activation 0")
         receiver.end_step()
 
     def send() -> Story:
-        yield from sender.send(receiver, SEND, "activation", 0, Transfer(1.0))
+        yield from sender.send(receiver, SEND, "activation 0", Transfer(1.0))
         sender.end_step()
 
     engine.start(sender, send())
@@ -183,7 +183,7 @@ def test_a_missing_message_ends_in_a_report() -> None:
     sender, receiver = (engine.cohort(f"stage {number}", ranks=128, first=f"dp0.pp{number}") for number in range(2))
 
     def receive() -> Story:
-        yield from receiver.receive(sender, RECEIVE, "activation", 7)
+        yield from receiver.receive(sender, RECEIVE, "activation of microbatch 7")
 
     engine.start(sender, sender.perform(work(1.204)))
     engine.start(receiver, receive())

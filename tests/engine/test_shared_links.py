@@ -140,12 +140,12 @@ def test_a_message_slows_the_collectives_of_who_gets_it() -> None:
     group = Collective("tp", {receiver: 2})
 
     def send() -> Story:
-        yield from sender.send(receiver, SEND, "activation", 0, bytes_of(2 * MS))
+        yield from sender.send(receiver, SEND, "activation 0", bytes_of(2 * MS))
         sender.end_step()
 
     def work() -> Story:
         yield from receiver.perform(on_links((MS, MS), (MS, MS)), group, 0)
-        yield from receiver.receive(sender, RECEIVE, "activation", 0)
+        yield from receiver.receive(sender, RECEIVE, "activation 0")
         receiver.end_step()
 
     engine.start(sender, send())

@@ -26,9 +26,15 @@ HOLDS: Final = {
         "scenario/test_rules.py::test_a_stated_split_has_every_stage_and_every_layer",
         "training/test_story.py::test_one_slow_stage_sets_the_beat",
     ),
-    5: ("scenario/test_loading.py::test_later_work_is_refused_by_name",),
+    5: (
+        "scenario/test_pipeline_rules.py::test_layers_are_a_multiple_of_pp_and_virtual_stages",
+        "scenario/test_pipeline_rules.py::test_microbatches_are_whole_rounds",
+        "scenario/test_pipeline_rules.py::test_interleaving_needs_a_pipeline",
+        "schedules/test_schedules.py::test_shapes_that_a_schedule_cannot_have",
+    ),
     6: (
         "scenario/test_rules.py::test_fewer_microbatches_than_stages_are_warned_about",
+        "scenario/test_pipeline_rules.py::test_fewer_microbatches_than_stages_wait_at_each_virtual_stage",
         "training/test_story.py::test_the_bubble_of_equal_stages_with_free_transfers",
     ),
     7: (
@@ -110,7 +116,10 @@ HOLDS: Final = {
         "scenario/test_loading.py::test_names_are_read_without_regard_to_case_and_dashes",
         "scenario/test_loading.py::test_bad_values",
     ),
-    30: ("scenario/test_rules.py::test_keys_without_effect_are_warned_about",),
+    30: (
+        "scenario/test_rules.py::test_keys_without_effect_are_warned_about",
+        "scenario/test_pipeline_rules.py::test_interleaving_needs_a_pipeline",
+    ),
     31: ("scenario/test_loading.py::test_bad_values",),
 }
 """Tests by the number of the rule they hold; rules about what is not modelled yet are held by its refusal."""

@@ -142,7 +142,7 @@ def test_a_batch_is_never_rounded(problems: Problems, batch: int, nearest: str) 
 def test_fewer_microbatches_than_stages_are_warned_about(base: Base) -> None:
     # rule 6: M + p - 1 = 2 + 9 - 1 = 10 slots
     (warning,) = base("training.global_batch=64").warnings
-    assert warning.startswith("2 microbatches are fewer than 9 stages: a step takes 2 + 9 - 1 = 10 slots")
+    assert warning.startswith("2 microbatches are fewer than 9 stages: of the 2 + 8 = 10 slots")
     assert base("training.global_batch=288").warnings == ()
 
 
@@ -424,6 +424,7 @@ def test_a_chip_without_a_peak_for_the_precision(write: Callable[..., Path]) -> 
     [
         (("schedule.kind=gpipe",), "schedule.kind has no effect: there is one pipeline stage"),
         (("schedule.virtual_stages=1",), "schedule.virtual_stages has no effect: there is one pipeline stage"),
+        (("schedule.sends=blocking",), "schedule.sends has no effect: there is one pipeline stage"),
         (("layout.stages=[32]",), "layout.stages has no effect: there is one pipeline stage"),
         (
             ("layout.sequence_parallel=true",),

@@ -22,7 +22,7 @@ def test_every_key_of_the_contract_is_there_and_no_other() -> None:
     assert keys["LayoutTable"] == {
         "rank", "order", "tp", "cp", "pp", "ep", "dp", "zero", "sequence_parallel", "stages", "rules",
     }  # fmt: skip
-    assert keys["ScheduleTable"] == {"kind", "virtual_stages"}
+    assert keys["ScheduleTable"] == {"kind", "virtual_stages", "sends"}
     assert keys["CollectivesTable"] == {"algorithm", "policy"}
     assert keys["RunTable"] == {"steps", "seed", "fidelity", "folding", "engine", "skew", "mfu_peak", "trace_ranks"}
 
@@ -33,7 +33,12 @@ def test_an_editor_learns_meaning_choices_and_what_is_due() -> None:
         assert table["additionalProperties"] is False
         assert all(key.get("description") for key in table["properties"].values())
     assert tables()["TrainingTable"]["properties"]["precision"]["enum"] == ["bf16", "fp8"]
-    assert tables()["ScheduleTable"]["properties"]["kind"]["enum"] == ["1f1b", "gpipe"]
+    assert tables()["ScheduleTable"]["properties"]["kind"]["enum"] == [
+        "1f1b",
+        "breadth-first",
+        "gpipe",
+        "interleaved-1f1b",
+    ]
     assert tables()["LayoutTable"]["properties"]["tp"]["minimum"] == 1
     assert json_schema()["required"] == ["schema", "cluster", "model", "training"]
     assert tables()["TrainingTable"]["required"] == ["sequence_length", "global_batch"]

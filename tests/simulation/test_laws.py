@@ -15,7 +15,9 @@ from small import load_small, simulate_small
 import trnsim
 from trnsim.documents import data_folder
 from trnsim.errors import InputError
+from trnsim.parallel import split_layers
 from trnsim.results import json_text
+from trnsim.schedules import interleaved_names, schedule_kind, schedule_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +54,9 @@ def small_switches(folder: Path) -> Path:
     pp=st.integers(1, 8),
     dp=st.integers(1, 6),
     microbatches=st.integers(1, 4),
-    kind=st.sampled_from(["1f1b", "gpipe"]),
+    kind=st.sampled_from(schedule_names()),
+    virtual_stages=st.integers(2, 3),
+    sends=st.sampled_from(["blocking", "overlapped"]),
     zero=st.integers(0, 1),
     overlap=st.sampled_from(["none", "buckets"]),
     tied=st.sampled_from(["true", "false"]),
@@ -71,6 +75,8 @@ def test_folding_changes_nothing(
     dp: int,
     microbatches: int,
     kind: str,
+    virtual_stages: int,
+    sends: str,
     zero: int,
     overlap: str,
     tied: str,
@@ -81,6 +87,10 @@ def test_folding_changes_nothing(
     # Law (D4): one process per colour gives every rank the trajectory that one process per rank gives:
     # one fingerprint, one step time, one breakdown. Groups straddle sleds, racks,
     # instances, servers and switch groups here.
+    interleaves = schedule_kind(kind).interleaves
+    pp = min(max(2, pp), 10 // virtual_stages) if interleaves else pp
+    virtual_stages = virtual_stages if interleaves else 1
+    microbatches = microbatches * pp if kind == "interleaved-1f1b" else microbatches
     ranks = tp * pp * dp
     chips, cores = SERVERS[server]
     per_server = chips * (cores if rank == "logical_core" else 1)
@@ -99,6 +109,9 @@ def test_folding_changes_nothing(
         "training__recompute": recompute,
         "model__tied_embeddings": tied,
         "schedule__kind": kind,
+        "schedule__virtual_stages": virtual_stages,
+        "schedule__sends": sends,
+        "layout__stages": even_split(8, pp * virtual_stages),
         "collectives__algorithm": algorithm,
         "cluster__fabric": small_switches if is_small else "ultracluster",
     }
@@ -143,10 +156,18 @@ def test_folding_really_folds(folder: Path) -> None:
     assert result.engine.cohorts == 2
 
 
-@pytest.mark.parametrize("kind", ["1f1b", "gpipe"])
+def even_split(layers: int, stages: int) -> list[int]:
+    """Split layers; ends without any if there are too few."""
+    if stages <= layers:
+        return list(split_layers(layers, stages))
+    return [0, *split_layers(layers, stages - 2), 0]
+
+
+@pytest.mark.parametrize("kind", schedule_names())
 def test_64_more_microbatches_add_exactly_64_slots(folder: Path, kind: str) -> None:
     # Beyond the fill, a step grows by the same slot per microbatch: T(128) - T(64) = 64 slots, to the picosecond.
-    alone = {"schedule__kind": kind, "run__fidelity": "closed_form"}
+    virtual_stages = 2 if kind in interleaved_names() else 1
+    alone = {"schedule__kind": kind, "schedule__virtual_stages": virtual_stages, "run__fidelity": "closed_form"}
     ends = [
         round(simulate_small(folder, training__global_batch=4 * m, **alone).step.time_s * 1e12) for m in (64, 96, 128)
     ]

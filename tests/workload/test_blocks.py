@@ -428,7 +428,13 @@ def test_without_sequence_parallelism_any_sequence_goes() -> None:
     assert layer_of(LLAMA, part).saved_bytes > 0
 
 
-@pytest.mark.parametrize(("stage", "split"), [(0, (3,)), (0, (4, 0)), (0, ()), (2, (2, 2)), (-1, (4,))])
+@pytest.mark.parametrize(("stage", "split"), [(0, (3,)), (0, (2, 0, 2)), (0, ()), (2, (2, 2)), (-1, (4,))])
 def test_a_split_that_is_none_is_refused(stage: int, split: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"not a split of 4 layers|there is no stage"):
         stage_blocks(LLAMA, shard(2), stage, split)
+
+
+def test_the_ends_of_a_pipeline_may_have_no_layers() -> None:
+    # a stage with the embedding alone, and one with the head alone
+    names = [[block.name for block in stage_blocks(LLAMA, shard(2), stage, (0, 4, 0))] for stage in (0, 2)]
+    assert names == [["embedding"], ["head"]]

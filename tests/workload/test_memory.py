@@ -19,7 +19,7 @@ SHARD = Shard(1, 8192, tp=4, sequence_parallel=True, vocabulary=128256)
 def terms(
     stage: int = 0, *, part: Shard = SHARD, in_flight: int = 1, optimizer_shards: int = 1, **options: Any
 ) -> MemoryTerms:
-    return memory_terms(MODEL, part, stage, SPLIT, in_flight=in_flight, optimizer_shards=optimizer_shards, **options)
+    return memory_terms(MODEL, part, {stage: in_flight}, SPLIT, optimizer_shards=optimizer_shards, **options)
 
 
 @given(st.integers(1, 100_000))
@@ -79,7 +79,7 @@ def test_parameters_of_a_million_chip_rank_take_18_bytes_less_the_sharing() -> N
     model, h, split = load_model("gpt-1t"), 25600, (14,) * 9
     part = Shard(1, 8192, tp=16, sequence_parallel=True, vocabulary=51200, recompute="selective")
     parameters = 14 * ((12 * h * h + 7 * h) // 16 + 6 * h)
-    memory = memory_terms(model, part, 4, split, in_flight=5, optimizer_shards=6945)
+    memory = memory_terms(model, part, {4: 5}, split, optimizer_shards=6945)
     assert memory.weights + memory.gradients == 6 * parameters
     assert memory.optimizer == 12 * -(-parameters // 6945)
     assert memory.activations == 5 * 14 * 34 * 8192 * h // 16
@@ -89,3 +89,12 @@ def test_parameters_of_a_million_chip_rank_take_18_bytes_less_the_sharing() -> N
 def test_impossible_arguments_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="cannot be"):
         terms(**wrong)
+
+
+def test_a_rank_with_several_virtual_stages_holds_all_of_them() -> None:
+    # Terms add up over what a rank holds, each virtual stage with its own passes in flight; only one needs buffers at a time.
+    together = memory_terms(MODEL, SHARD, {0: 3, 1: 2}, SPLIT, optimizer_shards=1)
+    first, last = terms(0, in_flight=3), terms(1, in_flight=2)
+    for term in ("weights", "gradients", "optimizer", "activations"):
+        assert getattr(together, term) == getattr(first, term) + getattr(last, term)
+    assert together.buffers == max(first.buffers, last.buffers)

@@ -32,15 +32,18 @@ class _Arrival(simpy.Event):
     """An event whose moment is settled when its cause is known: a message sent, a collective complete."""
 
     ready_ps = -1
+    end_ps = -1
 
     def happen_in(self, delay_ps: int) -> None:
         """Let it happen after a delay."""
+        self.end_ps = self.env.now + delay_ps  # type: ignore[assignment]  # an int, since every delay is one
         self._ok = True
         self._value = None
         self.env.schedule(self, delay=delay_ps)
 
     def happen(self) -> None:
         """Let it happen at once, as a part of the event that is going on."""
+        self.end_ps = self.env.now  # type: ignore[assignment]
         self._ok = True
         self._value = None
         callbacks, self.callbacks = self.callbacks, None  # type: ignore[assignment]  # as SimPy does with what is over
@@ -52,7 +55,6 @@ class Call(_Arrival):
     """One collective of one group, complete when the last member has joined."""
 
     start_ps = -1
-    end_ps = -1
 
     def __init__(self, group: Collective, name: str, environment: simpy.Environment) -> None:
         super().__init__(environment)
@@ -108,12 +110,10 @@ class Collective:
         engine.carry(course, self.route, call)
 
     def _end_first(self, _: simpy.Event) -> None:
-        """Note the end of the collective that is over, before anyone who waits for it goes on; start the next."""
-        engine = next(iter(self.members)).engine
-        call, _course = self._waiting.pop(0)
-        call.end_ps = engine.now_ps
+        """Start the next collective, before anyone who waits for the one that is over goes on."""
+        self._waiting.pop(0)
         if self._waiting:
-            self._start_first(engine)
+            self._start_first(next(iter(self.members)).engine)
 
 
 class Cohort:
@@ -135,7 +135,7 @@ class Cohort:
     log
         What the cohort did.
     stream
-        The collectives that it launched beside its own work: joined, start, end.
+        What went on beside its own work: collectives that it launched (joined, start, end), messages that it posted.
     step_ends
         For each finished step: rows of the log, rows of the stream, time in picoseconds.
     """
@@ -150,6 +150,7 @@ class Cohort:
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
         self._inbox: dict[Hashable, _Arrival] = {}
+        self._posted: dict[Wait, _Arrival] = {}
         self._links: defaultdict[str, tuple[Link, Link]] = defaultdict(lambda: (Link(), Link()))
         self._routes: dict[Cohort, Route] = {}
         self._blocked: Callable[[], str] | None = None
@@ -179,20 +180,38 @@ class Cohort:
             ready = call.ready_ps
         self.log.add(activity, start, ready, engine.now_ps)
 
-    def send(self, receiver: Cohort, wait: Wait, what: str, microbatch: int, transfer: Transfer) -> Story:
+    def send(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out; blocked until it has arrived, whether or not the receiver looks."""
         start = self.engine.now_ps
-        message = receiver._message((self, what, microbatch))
-        message.ready_ps = start
-        self.engine.carry(transfer.course, self._route_to(receiver), message)
-        yield message
+        yield self._carry(receiver, content, transfer)
         self.log.add(wait, start, start, self.engine.now_ps)
 
-    def receive(self, sender: Cohort, wait: Wait, what: str, microbatch: int) -> Story:
+    def post(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
+        """Push a message out and go on; blocked only while the last message of the same name is still on its way."""
+        yield from self.settle(wait)
+        self._posted[wait] = self._carry(receiver, content, transfer)
+
+    def settle(self, wait: Wait) -> Story:
+        """Block until the last message that was posted under a name has arrived."""
+        message = self._posted.pop(wait, None)
+        if message is not None:
+            start = self.engine.now_ps
+            yield message
+            if self.engine.now_ps > start:
+                self.log.add(wait, start, start, self.engine.now_ps)
+            self.stream.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
+
+    def _carry(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> _Arrival:
+        message = receiver._message((self, content))
+        message.ready_ps = self.engine.now_ps
+        self.engine.carry(transfer.course, self._route_to(receiver), message)
+        return message
+
+    def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
         """Block until a message has arrived."""
-        start, key = self.engine.now_ps, (sender, what, microbatch)
+        start, key = self.engine.now_ps, (sender, content)
         message = self._message(key)
-        yield from self._block(message, lambda: _describe_receive(sender, what, microbatch))
+        yield from self._block(message, lambda: _describe_receive(sender, content))
         del self._inbox[key]
         self.log.add(wait, start, max(start, message.ready_ps), self.engine.now_ps)
 
@@ -237,9 +256,9 @@ class Cohort:
         return message
 
 
-def _describe_receive(sender: Cohort, what: str, microbatch: int) -> str:
+def _describe_receive(sender: Cohort, content: Hashable) -> str:
     gone = ", which has finished" if sender.finished else ""
-    return f"receives {what} of microbatch {microbatch} from {sender.name}{gone}"
+    return f"receives {content} from {sender.name}{gone}"
 
 
 class Engine:

@@ -33,6 +33,7 @@ def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
         "cluster.software": scenario.cluster.software.name,
         "training.data_parallel_overlap": scenario.training.data_parallel_overlap,
         "layout.sequence_parallel": scenario.layout.sequence_parallel,
+        "schedule.sends": scenario.schedule.sends if scenario.layout.pp > 1 else None,
         "collectives.algorithm": "auto",
     }
     found = {key: resolved.get(key, value) for key, value in _leaves(draft.file, "") if not draft.written(key)}
@@ -69,7 +70,7 @@ def _of_batch(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, str]]:
 def _of_model(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, str]]:
     layout, model = scenario.layout, scenario.model
     if layout.pp > 1:
-        yield "stages", f"{_runs(layout.stages)} layers"
+        yield "stages", f"{_runs(layout.stages)} layers{_dealt_out(scenario)}"
     padding = layout.vocabulary - model.vocabulary
     padded = f" = {model.vocabulary:,} padded by {padding:,} ({layout.rules} rules)" if padding else ", not padded"
     yield "vocabulary", f"{layout.vocabulary:,}{padded}"
@@ -79,6 +80,14 @@ def _of_model(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "model", "; ".join(model.notes)
     if isinstance(scenario.training.recompute, frozenset):
         yield "recompute", ", ".join(sorted(scenario.training.recompute))
+
+
+def _dealt_out(scenario: Scenario) -> str:
+    """Say where virtual stages are."""
+    stages, virtual_stages = scenario.layout.pp, scenario.schedule.virtual_stages
+    if virtual_stages == 1:
+        return ""
+    return f" on {stages * virtual_stages} virtual stages, number k on stage k mod {stages}: {virtual_stages} on each"
 
 
 def _runs(stages: Sequence[int]) -> str:

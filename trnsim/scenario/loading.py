@@ -11,9 +11,11 @@ from trnsim.parallel import split_layers
 from trnsim.scenario.derived import defaults_of, derived_of
 from trnsim.scenario.draft import read_draft
 from trnsim.scenario.rules import broken_rules
+from trnsim.scenario.rules.pipeline import virtual_stages_of
 from trnsim.scenario.rules.ranks import ranks_of
 from trnsim.scenario.spec import Cluster, Collectives, Layout, Run, Scenario, ScheduleSpec, Training
 from trnsim.scenario.warnings import warnings_of
+from trnsim.schedules import schedule_kind
 from trnsim.workload import is_huggingface, kv_replication, padded_vocabulary, recomputed_operators
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def _resolved(draft: Draft) -> Scenario:
         model=model,
         training=_training(draft, ranks.dp),
         layout=_layout(draft, model, ranks.dp),
-        schedule=ScheduleSpec(file.schedule.kind),
+        schedule=_schedule(draft),
         collectives=Collectives(file.collectives.algorithm, file.collectives.policy),
         run=Run(**file.run.model_dump() | {"skew": file.run.skew == "on"}),
         derived={},
@@ -121,6 +123,13 @@ def _training(draft: Draft, dp: int) -> Training:
     )
 
 
+def _schedule(draft: Draft) -> ScheduleSpec:
+    """Return the schedule; with one pipeline stage all schedules do the same, and the plainest stands for them."""
+    table = draft.file.schedule
+    kind = schedule_kind(table.kind if draft.file.layout.pp > 1 else "1f1b")
+    return ScheduleSpec(kind.name, virtual_stages_of(draft), table.sends or kind.sends)
+
+
 def _layout(draft: Draft, model: Transformer, dp: int) -> Layout:
     table = draft.file.layout
     split = table.sequence_parallel if table.sequence_parallel is not None else table.tp > 1
@@ -134,7 +143,7 @@ def _layout(draft: Draft, model: Transformer, dp: int) -> Layout:
         dp=dp,
         zero=table.zero,
         sequence_parallel=split,
-        stages=tuple(table.stages) if table.stages else split_layers(model.layers, table.pp),
+        stages=tuple(table.stages) if table.stages else split_layers(model.layers, table.pp * virtual_stages_of(draft)),
         rules=table.rules,
         kv_replication=kv_replication(model.kv_heads, table.tp),
         vocabulary=padded_vocabulary(model.vocabulary, table.tp, table.rules),

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from trnsim.documents import WHOLE, Choice, Count, Table
+from trnsim.documents import WHOLE, Choice, Table
 from trnsim.scenario.algorithms import AlgorithmTable, read_algorithms
-from trnsim.schedules import schedule_names
+from trnsim.schedules import interleaved_names, schedule_names
 from trnsim.workload import recomputed_operators
 
 __all__ = ["LATER_TABLES", "SYNONYMS", "ScenarioFile", "json_schema"]
@@ -35,6 +35,8 @@ SYNONYMS: Final = {
         for spelling in ("{}", "{}_parallel", "{}_parallel_size")
     },
     "virtual_pipeline_model_parallel_size": "virtual_stages",
+    "virtual_pipeline_size": "virtual_stages",
+    "overlap_p2p_comm": "sends",
     "zero1": "zero",
     "zero_stage": "zero",
     "sp": "sequence_parallel",
@@ -128,6 +130,7 @@ Servers = Annotated[int, Field(ge=1, le=10_000_000), WHOLE]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000), WHOLE]
 Sequences = Annotated[int, Field(ge=1, le=10_000_000_000), WHOLE]
 Degree = Annotated[int, Field(ge=1, le=100_000_000), WHOLE]
+Layers = Annotated[int, Field(ge=0, le=1_000_000), WHOLE]
 OnlyOne = Annotated[int, Field(ge=1, le=1), WHOLE]
 
 
@@ -200,8 +203,10 @@ class LayoutTable(Table):
         default=None,
         description="whether norms and residuals are split over the tensor-parallel ranks; by default if tp > 1",
     )
-    stages: Annotated[list[Count] | None, BeforeValidator(_stages)] = Field(
-        default=None, description="layers of each stage; by default split evenly, the last stages one more"
+    stages: Annotated[list[Layers] | None, BeforeValidator(_stages)] = Field(
+        default=None,
+        description="layers of each stage, or of each virtual stage in the order of the model; by default split evenly, the "
+        "last stages one more",
     )
     rules: Annotated[str, Choice("nxd", "megatron")] = Field(
         default="nxd", description="whose rules for stages and vocabulary hold: NeuronX Distributed's or Megatron's"
@@ -216,8 +221,6 @@ class ScheduleTable(Table):
         Choice(
             *schedule_names(),
             later=(
-                "interleaved",
-                "interleaved-1f1b",
                 "zero-bubble",
                 "zb-h1",
                 "zb-h2",
@@ -227,8 +230,13 @@ class ScheduleTable(Table):
             ),
         ),
     ] = Field(default="1f1b", description="name of the pipeline schedule")
-    virtual_stages: Annotated[OnlyOne, _only_one("interleaving of virtual stages")] = Field(
-        default=1, description="virtual stages per pipeline rank"
+    virtual_stages: Annotated[int, Field(ge=1, le=100_000), WHOLE] = Field(
+        default=1, description=f"virtual stages on each pipeline stage; above 1 for {' and '.join(interleaved_names())}"
+    )
+    sends: Annotated[str, Choice("blocking", "overlapped")] | None = Field(
+        default=None,
+        description="whether a rank waits until a message to another stage has arrived, or works beside it; by default as "
+        "is usual for the schedule",
     )
 
 

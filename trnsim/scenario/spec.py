@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trnsim.schedules import Pipeline
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -97,7 +99,7 @@ class Layout:
     sequence_parallel
         Whether norms and residuals are split over the tensor-parallel ranks.
     stages
-        Layers of each pipeline stage.
+        Layers of each virtual stage, in the order of the model; with one on each pipeline stage, of the stages.
     rules
         ``"nxd"`` or ``"megatron"``.
     kv_replication
@@ -123,9 +125,21 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSpec:
-    """The order of forward and backward passes, by name."""
+    """The order of forward and backward passes.
+
+    Parameters
+    ----------
+    kind
+        Its name.
+    virtual_stages
+        Virtual stages on each pipeline stage. >= 1.
+    sends
+        ``"blocking"``: a rank waits until a message to another stage has arrived; ``"overlapped"``: it goes on beside it.
+    """
 
     kind: str
+    virtual_stages: int
+    sends: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +241,11 @@ class Scenario:
     def microbatches(self) -> int:
         """Microbatches of one step on each data-parallel replica."""
         return self.training.global_batch // (self.training.micro_batch * self.layout.dp)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The shape of the pipeline."""
+        return Pipeline(self.layout.pp, self.microbatches, self.schedule.virtual_stages)
 
     @property
     def tokens(self) -> int:

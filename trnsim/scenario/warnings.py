@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trnsim.scenario.rules.ranks import cores_on_last_host
+from trnsim.schedules import schedule_kind
 from trnsim.units import format_count
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ def warnings_of(draft: Draft, scenario: Scenario) -> Iterator[str]:
 
 
 def _pipeline(scenario: Scenario) -> Iterator[str]:
-    stages, microbatches = scenario.layout.pp, scenario.microbatches
+    stages, microbatches, virtual_stages = scenario.pipeline
     if microbatches < stages:
+        works = microbatches * virtual_stages
+        idles = schedule_kind(scenario.schedule.kind).bubble_slots(scenario.pipeline)
         yield (
-            f"{microbatches} microbatches are fewer than {stages} stages: a step takes {microbatches} + {stages} - 1 = "
-            f"{microbatches + stages - 1} slots, of which each stage works in {microbatches}"
+            f"{microbatches} microbatches are fewer than {stages} stages: of the {works} + {idles} = {works + idles} slots of "
+            f"a step each stage works in {works}"
         )
 
 
@@ -64,8 +67,8 @@ def _without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yield the keys that change nothing in this scenario, and why."""
     layout, cluster = scenario.layout, scenario.cluster
     if layout.pp == 1:
-        keys = ("schedule.kind", "schedule.virtual_stages", "layout.stages")
-        yield from ((key, "there is one pipeline stage") for key in keys)
+        of_the_pipeline = ("schedule.kind", "schedule.virtual_stages", "schedule.sends", "layout.stages")
+        yield from ((key, "there is one pipeline stage") for key in of_the_pipeline)
     if layout.tp == 1 and layout.sequence_parallel:
         yield "layout.sequence_parallel", "tp is 1, so there is nothing to split"
     if layout.dp == 1:

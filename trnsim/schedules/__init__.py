@@ -3,7 +3,26 @@
 Each schedule is one module in `trnsim.schedules.kinds` and is found there by its name.
 """
 
-from trnsim.schedules.order import Kind, Pass
-from trnsim.schedules.registry import in_flight, schedule, schedule_names
+from trnsim.schedules.order import Kind, Pass, Pipeline, Sends, held_at_peak
+from trnsim.schedules.registry import (
+    BrokenRule,
+    broken_rules,
+    interleaved_names,
+    schedule,
+    schedule_kind,
+    schedule_names,
+)
 
-__all__ = ["Kind", "Pass", "in_flight", "schedule", "schedule_names"]
+__all__ = [
+    "BrokenRule",
+    "Kind",
+    "Pass",
+    "Pipeline",
+    "Sends",
+    "broken_rules",
+    "held_at_peak",
+    "interleaved_names",
+    "schedule",
+    "schedule_kind",
+    "schedule_names",
+]

@@ -3,54 +3,152 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-__all__ = ["Kind", "Pass", "backward", "forward"]
+__all__ = ["Kind", "Pass", "Pipeline", "Sends", "backward", "forward", "held_at_peak", "warmed_up"]
+
+Sends = Literal["blocking", "overlapped"]
+"""Whether a stage waits until what it sends has arrived, or goes on working beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One pass of one microbatch through one stage.
+class Pass(NamedTuple):
+    """One pass of one microbatch through one virtual stage.
 
-    Parameters
+    Attributes
     ----------
     kind
         ``"F"`` forward, ``"B"`` backward (of activations and weights together).
     microbatch
         Number of the microbatch, from 0.
+    virtual_stage
+        Position of the virtual stage in the model, from 0. With one virtual stage on each stage, that of the stage.
     """
 
     kind: Literal["F", "B"]
     microbatch: int
+    virtual_stage: int
+
+
+class Pipeline(NamedTuple):
+    """The shape of a pipeline.
+
+    Attributes
+    ----------
+    stages
+        Pipeline stages. >= 1.
+    microbatches
+        Microbatches of one step. >= 1.
+    virtual_stages
+        Virtual stages on each stage. >= 1.
+
+    Examples
+    --------
+    >>> pipeline = Pipeline(stages=4, microbatches=8, virtual_stages=2)
+    >>> list(pipeline.virtual_stages_of(1)), pipeline.last
+    ([1, 5], 7)
+    """
+
+    stages: int
+    microbatches: int
+    virtual_stages: int = 1
+
+    @property
+    def last(self) -> int:
+        """Position of the last virtual stage in the model."""
+        return self.stages * self.virtual_stages - 1
+
+    def virtual_stages_of(self, stage: int) -> range:
+        """Return the virtual stages of a stage, in the order of the model: dealt out in turn."""
+        return range(stage, self.last + 1, self.stages)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A schedule, for any number of stages and microbatches.
+    """A schedule, for pipelines of any shape that its rules allow.
 
     Parameters
     ----------
     name
         As users write it.
     order
-        Function of stage, stages, microbatches: the passes of that stage in their order.
+        Function of a stage and a pipeline: the passes of that stage in their order.
     in_flight
-        Function of the same: the most microbatches whose activations the stage holds at once.
+        Function of the same: the most passes whose activations the stage holds at once.
+    bubble_slots
+        Function of a pipeline: how many slots every stage idles in a step, with equal virtual stages and free transfers.
+        A slot is a forward and a backward pass through one virtual stage.
+    sends
+        What is usual for it.
+    interleaves
+        Whether a stage has several virtual stages, or one.
+    whole_rounds
+        Whether microbatches must be a multiple of stages.
     """
 
     name: str
-    order: Callable[[int, int, int], tuple[Pass, ...]]
-    in_flight: Callable[[int, int, int], int]
+    order: Callable[[int, Pipeline], tuple[Pass, ...]]
+    in_flight: Callable[[int, Pipeline], int]
+    bubble_slots: Callable[[Pipeline], int]
+    sends: Sends = "blocking"
+    interleaves: bool = False
+    whole_rounds: bool = False
 
 
-def forward(microbatches: int) -> list[Pass]:
-    """Return the forward passes of all microbatches, first to last."""
-    return [Pass("F", number) for number in range(microbatches)]
+def forward(microbatches: int, virtual_stage: int) -> list[Pass]:
+    """Return the forward passes of all microbatches through a virtual stage, first to last."""
+    return [Pass("F", number, virtual_stage) for number in range(microbatches)]
 
 
-def backward(microbatches: int) -> list[Pass]:
-    """Return the backward passes of all microbatches, first to last."""
-    return [Pass("B", number) for number in range(microbatches)]
+def backward(microbatches: int, virtual_stage: int) -> list[Pass]:
+    """Return the backward passes of all microbatches through a virtual stage, first to last."""
+    return [Pass("B", number, virtual_stage) for number in range(microbatches)]
+
+
+def warmed_up(warm_up: int, forwards: Sequence[Pass], backwards: Sequence[Pass]) -> tuple[Pass, ...]:
+    """Return `warm_up` forward passes, or all if there are fewer, then one forward and one backward in turn, then the rest.
+
+    Examples
+    --------
+    >>> order = warmed_up(1, forward(3, 0), backward(3, 0))
+    >>> print(*(f"{each.kind}{each.microbatch}" for each in order))
+    F0 F1 B0 F2 B1 B2
+    """
+    warm_up = min(warm_up, len(forwards))
+    steady = len(forwards) - warm_up
+    pairs = zip(forwards[warm_up:], backwards[:steady], strict=True)
+    return (*forwards[:warm_up], *(each for pair in pairs for each in pair), *backwards[steady:])
+
+
+def held_at_peak(order: Iterable[Pass], sizes: Mapping[int, int]) -> dict[int, int]:
+    """Return how many passes of each virtual stage are in flight when a stage holds most.
+
+    A pass is in flight from its forward to its backward pass.
+
+    Parameters
+    ----------
+    order
+        The passes of a stage.
+    sizes
+        What one pass in flight takes, for each virtual stage of the stage. >= 0.
+
+    Examples
+    --------
+    >>> held_at_peak(warmed_up(2, forward(8, 1), backward(8, 1)), {1: 10})
+    {1: 3}
+    """
+    held = dict.fromkeys(sizes, 0)
+    now = most = 0
+    at_peak = dict(held)
+    for kind, _, place in order:
+        if kind == "B":
+            held[place] -= 1
+            now -= sizes[place]
+            continue
+        held[place] += 1
+        now += sizes[place]
+        if now > most:
+            most, at_peak = now, dict(held)
+    return at_peak

@@ -5,15 +5,35 @@ from __future__ import annotations
 import pkgutil
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.documents import canonical, refuse_unknown
 from trnsim.schedules import kinds
 
 if TYPE_CHECKING:
-    from trnsim.schedules.order import Kind, Pass
+    from collections.abc import Iterator
 
-__all__ = ["in_flight", "schedule", "schedule_names"]
+    from trnsim.schedules.order import Kind, Pass, Pipeline
+
+__all__ = ["BrokenRule", "broken_rules", "interleaved_names", "schedule", "schedule_kind", "schedule_names"]
+
+
+class BrokenRule(NamedTuple):
+    """Why a schedule cannot have the shape of a pipeline.
+
+    Attributes
+    ----------
+    number
+        The number of the pipeline at fault, as its attribute is called.
+    message
+        The rule, with its arithmetic.
+    nearest
+        The nearest valid numbers, where they are not clear from the rule.
+    """
+
+    number: str
+    message: str
+    nearest: tuple[int, ...] = ()
 
 
 def schedule_names() -> tuple[str, ...]:
@@ -22,74 +42,97 @@ def schedule_names() -> tuple[str, ...]:
     Examples
     --------
     >>> schedule_names()
-    ('1f1b', 'gpipe')
+    ('1f1b', 'breadth-first', 'gpipe', 'interleaved-1f1b')
     """
     return tuple(sorted(_found()))
 
 
-def schedule(kind: str, stages: int, microbatches: int) -> tuple[tuple[Pass, ...], ...]:
-    """Return for each stage the order of its passes.
+def interleaved_names() -> tuple[str, ...]:
+    """Return the names of those that have several virtual stages on each stage.
 
-    Fewer microbatches than stages are legal.
+    Examples
+    --------
+    >>> interleaved_names()
+    ('breadth-first', 'interleaved-1f1b')
+    """
+    return tuple(name for name in schedule_names() if _found()[name].interleaves)
 
-    Parameters
-    ----------
-    kind
-        Name of the schedule, read without regard to case, dashes and underscores.
-    stages
-        Pipeline stages. >= 1.
-    microbatches
-        Microbatches of one step. >= 1.
+
+def schedule_kind(name: str) -> Kind:
+    """Return a schedule by its name, read without regard to case, dashes and underscores.
 
     Raises
     ------
     ValueError
-        If a number is below 1 or the name is unknown; the message lists the known ones.
+        If the name is unknown; the message lists the known ones.
 
     Examples
     --------
-    >>> for order in schedule("1F1B", stages=2, microbatches=3):
-    ...     print(*(f"{each.kind}{each.microbatch}" for each in order))
-    F0 F1 B0 F2 B1 B2
-    F0 B0 F1 B1 F2 B2
+    >>> from trnsim.schedules import Pipeline
+    >>> [schedule_kind(name).in_flight(1, Pipeline(4, 64)) for name in ("1F1B", "GPipe")]
+    [3, 64]
     """
-    chosen = _kind(kind, stages, microbatches)
-    return tuple(chosen.order(stage, stages, microbatches) for stage in range(stages))
-
-
-def in_flight(kind: str, stage: int, stages: int, microbatches: int) -> int:
-    """Return the most microbatches whose activations a stage holds at once.
-
-    Parameters
-    ----------
-    kind, stages, microbatches
-        As for `schedule`.
-    stage
-        0 <= stage < stages.
-
-    Raises
-    ------
-    ValueError
-        As `schedule`; or if there is no such stage.
-
-    Examples
-    --------
-    >>> in_flight("1f1b", stage=1, stages=4, microbatches=64), in_flight("gpipe", stage=1, stages=4, microbatches=64)
-    (3, 64)
-    """
-    chosen = _kind(kind, stages, microbatches)
-    if not 0 <= stage < stages:
-        raise ValueError(f"there is no stage {stage} among {stages} stages")
-    return chosen.in_flight(stage, stages, microbatches)
-
-
-def _kind(name: str, stages: int, microbatches: int) -> Kind:
-    if stages < 1 or microbatches < 1:
-        raise ValueError(f"a schedule needs a stage and a microbatch, not {stages} and {microbatches}")
     found = {canonical(known): kind for known, kind in _found().items()}
     if canonical(name) not in found:
         raise ValueError(refuse_unknown("schedule", name, schedule_names()))
     return found[canonical(name)]
+
+
+def broken_rules(kind: Kind, pipeline: Pipeline) -> Iterator[BrokenRule]:
+    """Yield every rule of a schedule that the shape of a pipeline breaks.
+
+    Examples
+    --------
+    >>> from trnsim.schedules import Pipeline
+    >>> for broken in broken_rules(schedule_kind("interleaved-1f1b"), Pipeline(4, 6, 2)):
+    ...     print(*broken, sep=": ")
+    microbatches: interleaved-1f1b takes microbatches in rounds of 4, one for each stage; 6 mod 4 = 2: (4, 8)
+    """
+    stages, microbatches, virtual_stages = pipeline
+    if kind.interleaves and stages == 1:
+        yield BrokenRule("stages", f"{kind.name} needs a pipeline: at least 2 stages")
+    if kind.interleaves and virtual_stages == 1:
+        yield BrokenRule("virtual_stages", f"{kind.name} has several virtual stages on each stage: at least 2")
+    if not kind.interleaves and virtual_stages > 1:
+        several = " and ".join(interleaved_names())
+        yield BrokenRule("virtual_stages", f"{kind.name} has 1 virtual stage on each stage; {several} have several")
+    if kind.whole_rounds and microbatches % stages:
+        below = microbatches // stages * stages
+        rule = f"{kind.name} takes microbatches in rounds of {stages:,}, one for each stage"
+        rest = f"{microbatches:,} mod {stages:,} = {microbatches % stages:,}"
+        yield BrokenRule("microbatches", f"{rule}; {rest}", tuple(near for near in (below, below + stages) if near))
+
+
+def schedule(name: str, pipeline: Pipeline) -> tuple[tuple[Pass, ...], ...]:
+    """Return for each stage the order of its passes.
+
+    Parameters
+    ----------
+    name
+        Name of the schedule, as for `schedule_kind`.
+    pipeline
+        Its shape. Fewer microbatches than stages are legal.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, a number is below 1, or the schedule cannot have this shape.
+
+    Examples
+    --------
+    >>> from trnsim.schedules import Pipeline
+    >>> for order in schedule("1F1B", Pipeline(stages=2, microbatches=3)):
+    ...     print(*(f"{each.kind}{each.microbatch}" for each in order))
+    F0 F1 B0 F2 B1 B2
+    F0 B0 F1 B1 F2 B2
+    """
+    kind = schedule_kind(name)
+    if min(pipeline) < 1:
+        raise ValueError(f"a schedule needs stages, microbatches and virtual stages, not {tuple(pipeline)}")
+    for broken in broken_rules(kind, pipeline):
+        nearest = f"; the nearest are {' and '.join(map(str, broken.nearest))}" if broken.nearest else ""
+        raise ValueError(broken.message + nearest)
+    return tuple(kind.order(stage, pipeline) for stage in range(pipeline.stages))
 
 
 @cache

@@ -125,10 +125,10 @@ def stage_facts(run: Simulated, memories: list[StageMemory]) -> tuple[StageFacts
     return tuple(
         StageFacts(
             stage=memory.stage,
-            layers=run.spec.split[memory.stage],
+            layers=sum(run.spec.split[place] for place in run.spec.pipeline.virtual_stages_of(memory.stage)),
             parameters=first[memory.stage].node.stage.parameters,
-            forward_s=first[memory.stage].plan.passes.forward.duration_s,
-            backward_s=first[memory.stage].plan.passes.backward.duration_s,
+            forward_s=sum(work.forward.duration_s for work in first[memory.stage].plan.passes.values()),
+            backward_s=sum(work.backward.duration_s for work in first[memory.stage].plan.passes.values()),
             in_flight=memory.in_flight,
             memory_bytes=_memory_terms(memory.terms),
         )

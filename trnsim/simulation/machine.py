@@ -122,6 +122,8 @@ def build_step(scenario: Scenario, machine: Machine, rates: Rates, *, folding: b
         placement=machine.placement,
         rates=rates,
         schedule=scenario.schedule.kind,
+        virtual_stages=scenario.schedule.virtual_stages,
+        blocking_sends=scenario.schedule.sends == "blocking",
         microbatches=scenario.microbatches,
         zero=scenario.layout.zero,
         gradient_bytes=GRADIENT_BYTES[training.gradient_dtype],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.errors import InputError, Problem
-from trnsim.schedules import in_flight
+from trnsim.schedules import held_at_peak, schedule_kind
 from trnsim.simulation.machine import build_shard
 from trnsim.units import format_bytes
-from trnsim.workload import MemoryTerms, memory_terms
+from trnsim.workload import MemoryTerms, memory_terms, saved_bytes, stage_blocks
 
 if TYPE_CHECKING:
     from trnsim.scenario import Scenario
@@ -17,7 +17,7 @@ NEARLY_FULL_FRACTION = 0.9
 
 
 class StageMemory(NamedTuple):
-    """Memory of one rank of a pipeline stage, and the microbatches it holds at most."""
+    """Memory of one rank of a pipeline stage, and the most passes whose activations it holds."""
 
     stage: int
     in_flight: int
@@ -35,18 +35,29 @@ def stage_memories(scenario: Scenario) -> list[StageMemory]:
     layout, shard = scenario.layout, build_shard(scenario)
     found = []
     for stage in range(layout.pp):
-        held = in_flight(scenario.schedule.kind, stage, layout.pp, scenario.microbatches)
+        held = _held(scenario, stage)
         terms = memory_terms(
             scenario.model,
             shard,
-            stage,
+            held,
             layout.stages,
-            in_flight=held,
             optimizer_shards=layout.dp if layout.zero else 1,
             gradient_dtype=scenario.training.gradient_dtype,
         )
-        found.append(StageMemory(stage, held, terms))
+        found.append(StageMemory(stage, sum(held.values()), terms))
     return found
+
+
+def _held(scenario: Scenario, stage: int) -> dict[int, int]:
+    """Return what a stage holds in flight, by virtual stage, when its activations are largest."""
+    kind, pipeline, shard = schedule_kind(scenario.schedule.kind), scenario.pipeline, build_shard(scenario)
+    sizes = {
+        place: saved_bytes(stage_blocks(scenario.model, shard, place, scenario.layout.stages))
+        for place in pipeline.virtual_stages_of(stage)
+    }
+    if len(sizes) == 1:
+        return {stage: kind.in_flight(stage, pipeline)}
+    return held_at_peak(kind.order(stage, pipeline), sizes)
 
 
 def worst(memories: list[StageMemory]) -> StageMemory:
@@ -97,7 +108,7 @@ def _advice(scenario: Scenario, most: StageMemory) -> str:
         advice.append("layout.sequence_parallel: true")
     if training.micro_batch > 1:
         advice.append("a smaller training.micro_batch")
-    if scenario.schedule.kind == "gpipe" and layout.pp > 1:
+    if scenario.schedule.kind != "1f1b":
         advice.append("schedule.kind: 1f1b")
     advice.append("a larger layout.tp or layout.pp")
     return "try " + ", ".join(advice)

@@ -138,9 +138,15 @@ def _sent(run: Simulated, node: Node) -> Iterator[Use]:
     spec, prices, stage = run.spec, node.prices, node.stage
     dp = spec.mesh.size("dp")
     yield from _tensor_uses(run, node)
-    for name, sent in ((SEND_ACTIVATION.name, prices.send_activation), (SEND_GRADIENT.name, prices.send_gradient)):
+    following, preceding = _neighbouring_virtual_stages(run, node)
+    ways = (
+        (SEND_ACTIVATION.name, prices.send_activation, following),
+        (SEND_GRADIENT.name, prices.send_gradient, preceding),
+    )
+    for name, sent, virtual_stages in ways:
         if sent is not None:
-            yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, spec.microbatches, sent, (name,))
+            count = virtual_stages * spec.microbatches
+            yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, count, sent, (name,))
     for bucket, price in zip(stage.buckets, prices.reduce, strict=False):
         size_bytes = bucket.parameters * spec.gradient_bytes
         yield Use(bucket.name, spec.reduce_op, "dp", dp, size_bytes, 1, price, (bucket.name,))
@@ -166,13 +172,19 @@ def _tensor_uses(run: Simulated, node: Node) -> Iterator[Use]:
 
 
 def _received(run: Simulated, node: Node) -> Iterator[Use]:
-    spec, stride = run.spec, run.spec.mesh.stride("pp")
-    stage, last = node.stage.number, len(spec.split) - 1
-    ways = ((RECEIVE_ACTIVATION.name, -stride, stage > 0), (RECEIVE_GRADIENT.name, stride, stage < last))
-    for name, source, there in ways:
-        if there:
-            price = run.communication.message(node.first_rank + source, node.first_rank)
-            yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, spec.microbatches, price, (name,))
+    spec, stage, stages = run.spec, node.stage.number, run.spec.pipeline.stages
+    following, preceding = _neighbouring_virtual_stages(run, node)
+    for name, step, virtual_stages in ((RECEIVE_ACTIVATION.name, -1, preceding), (RECEIVE_GRADIENT.name, 1, following)):
+        if virtual_stages:
+            source = node.first_rank + ((stage + step) % stages - stage) * spec.mesh.stride("pp")
+            price, count = run.communication.message(source, node.first_rank), virtual_stages * spec.microbatches
+            yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, count, price, (name,))
+
+
+def _neighbouring_virtual_stages(run: Simulated, node: Node) -> tuple[int, int]:
+    """Count the virtual stages of a rank that have one after them, and one before them."""
+    places, last = node.stage.virtual_stages, run.spec.pipeline.last
+    return sum(place < last for place in places), sum(place > 0 for place in places)
 
 
 def _exposed_s(use: Use, exposed: dict[tuple[str, str], float]) -> float:

@@ -2,10 +2,11 @@
 
 from trnsim.training.cohorts import Member, populate
 from trnsim.training.communication import Communication, RankPrices, UnservedGroupError, collective_skew_s
-from trnsim.training.folding import Folding, Node, Stage, fold
+from trnsim.training.folding import Folding, Node, fold
 from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
 from trnsim.training.rates import Rates
 from trnsim.training.spec import StepSpec
+from trnsim.training.stages import Stage, VirtualStage
 from trnsim.training.story import (
     RECEIVE_ACTIVATION,
     RECEIVE_GRADIENT,
@@ -38,6 +39,7 @@ __all__ = [
     "StagePasses",
     "StepSpec",
     "UnservedGroupError",
+    "VirtualStage",
     "collective_skew_s",
     "fold",
     "gradient_buckets",

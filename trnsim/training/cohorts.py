@@ -13,8 +13,9 @@ from trnsim.training.story import Neighbourhood, RankPlan, train
 
 if TYPE_CHECKING:
     from trnsim.fabric import Price
-    from trnsim.training.folding import Folding, Node, Stage
+    from trnsim.training.folding import Folding, Node
     from trnsim.training.spec import StepSpec
+    from trnsim.training.stages import VirtualStage
     from trnsim.workload import Exchange
 
 
@@ -94,9 +95,11 @@ class _Planner:
         update_s = spec.rates.memory_s(spec.optimizer_bytes(stage.parameters))
         return RankPlan(
             turns=stage.turns,
-            passes=self._passes(stage, node),
+            passes={place: self._passes(held, node) for place, held in stage.virtual_stages.items()},
+            end=spec.pipeline.last,
             send_activation=_alone(prices.send_activation),
             send_gradient=_alone(prices.send_gradient),
+            blocking_sends=spec.blocking_sends,
             reduce=tuple(skewed(spec.reduce_op, data, price) for price in prices.reduce),
             overlap=spec.overlap,
             tied=skewed("all-reduce", 2, prices.tied) if prices.tied else None,
@@ -104,15 +107,15 @@ class _Planner:
             gather=skewed("all-gather", data, prices.gather) if prices.gather else None,
         )
 
-    def _passes(self, stage: Stage, node: Node) -> StagePasses:
+    def _passes(self, held: VirtualStage, node: Node) -> StagePasses:
         spec, tensor = self.spec, node.prices.tensor
-        key = (id(stage.blocks), *((use, price.spent) for use, price in tensor.items()))
+        key = (id(held), *((use, price.spent) for use, price in tensor.items()))
         if key not in self.passes:
 
             def transfer(exchange: Exchange) -> Transfer:
                 return self._skewed(exchange.op, spec.mesh.size("tp"), tensor[exchange.op, exchange.bytes])
 
-            self.passes[key] = stage_passes(stage.blocks, spec.rates, transfer, stage.buckets, spec.shard.recompute)
+            self.passes[key] = stage_passes(held.blocks, spec.rates, transfer, held.buckets, spec.shard.recompute)
         return self.passes[key]
 
     def _skewed(self, op: str, ranks: int, price: Price) -> Transfer:

@@ -45,7 +45,8 @@ class RankPrices:
     tensor
         Price of each tensor-parallel collective, by operation and bytes.
     send_activation, send_gradient
-        Price of the message to the next and to the previous stage.
+        Price of the message to the next and to the previous stage; with several virtual stages the last stage sends
+        on to the first, and the first back to the last.
     reduce
         Price of each gradient bucket.
     gather
@@ -173,9 +174,11 @@ class Communication:
         return group.first // per_server == (group.first + group.stride * (group.size - 1)) // per_server
 
     def _send(self, rank: int, place: Coordinates, step: int) -> Price | None:
-        if not 0 <= place.pp + step < self._spec.mesh.size("pp"):
+        pipeline, target = self._spec.pipeline, place.pp + step
+        goes_round = pipeline.virtual_stages > 1
+        if not (goes_round or 0 <= target < pipeline.stages):
             return None
-        return self.message(rank, rank + step * self._spec.mesh.stride("pp"))
+        return self.message(rank, rank + (target % pipeline.stages - place.pp) * self._spec.mesh.stride("pp"))
 
     def _reduce(self, group: Group, buckets: Sequence[Bucket]) -> tuple[Price, ...]:
         op, each = self._spec.reduce_op, self._spec.gradient_bytes

@@ -6,60 +6,21 @@ them apart is what their transfers cost and whom they meet.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Colouring, Meeting, refine
-from trnsim.schedules import schedule
 from trnsim.training.communication import Coordinates
-from trnsim.training.passes import gradient_buckets
 from trnsim.training.replicas import ReplicaClass, replica_classes
-from trnsim.workload import Exchange, stage_blocks
+from trnsim.training.stages import Stage, pipeline_stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trnsim.schedules import Pass
+    from trnsim.schedules import Pipeline
     from trnsim.training.communication import Communication, RankPrices
-    from trnsim.training.passes import Bucket
     from trnsim.training.replicas import MeetingTier
     from trnsim.training.spec import StepSpec
-    from trnsim.workload import Block
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What all ranks of a pipeline stage share.
-
-    Parameters
-    ----------
-    number
-        Position in the pipeline, from 0.
-    blocks
-        Its blocks in forward order.
-    buckets
-        Its gradient buckets.
-    exchanges
-        Tensor-parallel collectives of one microbatch, forward and backward, counted.
-    turns
-        Its passes in the order of the schedule.
-
-    Notes
-    -----
-    Stages with the same content share it as one object.
-    """
-
-    number: int
-    blocks: tuple[Block, ...]
-    buckets: tuple[Bucket, ...]
-    exchanges: Mapping[Exchange, int]
-    turns: tuple[Pass, ...]
-
-    @property
-    def parameters(self) -> int:
-        """Parameters on one rank."""
-        return sum(block.parameters for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +58,8 @@ class Folding:
     meetings
         The groups, as nodes.
     neighbours
-        For each node, the nodes of the stages before and after it; -1 for none.
+        For each node, the nodes of the stages before and after it; -1 for none. With several virtual stages the last
+        stage is before the first.
     colouring
         Which nodes behave alike.
     """
@@ -107,14 +69,6 @@ class Folding:
     meetings: tuple[Meeting, ...]
     neighbours: tuple[tuple[int, int], ...]
     colouring: Colouring
-
-
-class _Content(NamedTuple):
-    """What stages of equally many layers share, the first and the last apart."""
-
-    blocks: tuple[Block, ...]
-    buckets: tuple[Bucket, ...]
-    exchanges: Mapping[Exchange, int]
 
 
 class _Seat(NamedTuple):
@@ -140,37 +94,18 @@ def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier
     meeting_tier
         Tier of the fabric at which two chips of different servers meet.
     """
-    stages = _stages(spec)
+    stages = pipeline_stages(spec)
     classes = _classes(spec, meeting_tier)
     seats = _seats(spec, classes)
     nodes = tuple(_node(seat, spec, communication, stages, classes) for seat in seats)
     number = {seat: index for index, seat in enumerate(seats)}
     meetings = tuple(_meetings(spec, classes, number))
-    neighbours = tuple(_neighbours(seat, number) for seat in seats)
+    neighbours = tuple(_neighbours(seat, spec.pipeline, number) for seat in seats)
     if spec.folding:
         colouring = refine([(node.stage.number, node.prices.key) for node in nodes], meetings, neighbours)
     else:
         colouring = Colouring(tuple(range(len(nodes))), len(nodes))
     return Folding(stages, nodes, meetings, neighbours, colouring)
-
-
-def _stages(spec: StepSpec) -> tuple[Stage, ...]:
-    last = len(spec.split) - 1
-    contents: dict[tuple[int, bool, bool], _Content] = {}
-    found = []
-    for number, turns in enumerate(schedule(spec.schedule, len(spec.split), spec.microbatches)):
-        alike = (spec.split[number], number == 0, number == last)
-        if alike not in contents:
-            contents[alike] = _content(spec, number)
-        found.append(Stage(number, *contents[alike], turns))
-    return tuple(found)
-
-
-def _content(spec: StepSpec, stage: int) -> _Content:
-    blocks = stage_blocks(spec.model, spec.shard, stage, spec.split)
-    items = [item for block in blocks for item in (*block.forward, *block.recompute, *block.backward)]
-    exchanges = Counter(item for item in items if isinstance(item, Exchange))
-    return _Content(blocks, gradient_buckets(blocks, spec.bucket_parameters), exchanges)
 
 
 def _classes(spec: StepSpec, meeting_tier: MeetingTier) -> list[ReplicaClass]:
@@ -218,5 +153,9 @@ def _meetings(spec: StepSpec, classes: Sequence[ReplicaClass], number: Mapping[_
                 yield Meeting("tied", tuple((number[_Seat(t, s, q)], 1) for s in (stages[0], stages[-1])))
 
 
-def _neighbours(seat: _Seat, number: Mapping[_Seat, int]) -> tuple[int, int]:
-    return (number.get(seat._replace(pp=seat.pp - 1), -1), number.get(seat._replace(pp=seat.pp + 1), -1))
+def _neighbours(seat: _Seat, pipeline: Pipeline, number: Mapping[_Seat, int]) -> tuple[int, int]:
+    places = (seat.pp - 1, seat.pp + 1)
+    if pipeline.virtual_stages > 1:
+        places = ((seat.pp - 1) % pipeline.stages, (seat.pp + 1) % pipeline.stages)
+    before, after = (number.get(seat._replace(pp=place), -1) for place in places)
+    return before, after

@@ -24,16 +24,31 @@ HOST_SHARE_OF_PARTIAL_RECOMPUTE = 0.3  # fitted with selective recompute, Megatr
 
 
 class Bucket(NamedTuple):
-    """Gradients that are reduced together: their parameters on one rank, and how many blocks they come from."""
+    """Gradients that are reduced together.
 
-    name: str
+    Attributes
+    ----------
+    number
+        Its place among all buckets of a rank, in the order in which they are complete.
+    parameters
+        Their parameters on one rank.
+    blocks
+        How many blocks they come from.
+    """
+
+    number: int
     parameters: int
     blocks: int
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs and tables."""
+        return f"gradients {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class StagePasses:
-    """What the ranks of one stage compute for one microbatch.
+    """What the ranks of one virtual stage compute for one microbatch.
 
     Attributes
     ----------
@@ -51,7 +66,7 @@ class StagePasses:
     buckets: tuple[Bucket, ...]
 
 
-def gradient_buckets(blocks: Sequence[Block], bucket_parameters: int) -> tuple[Bucket, ...]:
+def gradient_buckets(blocks: Sequence[Block], bucket_parameters: int, first: int = 0) -> tuple[Bucket, ...]:
     """Fill buckets with the gradients of a backward pass, in the order in which they become ready.
 
     A bucket is closed at the end of the block in which it reaches its size, so gradients of one
@@ -60,16 +75,18 @@ def gradient_buckets(blocks: Sequence[Block], bucket_parameters: int) -> tuple[B
     Parameters
     ----------
     blocks
-        Blocks of a stage in forward order.
+        Blocks of a virtual stage in forward order.
     bucket_parameters
         Parameters at which a bucket is full. > 0.
+    first
+        Number of the first bucket.
     """
     buckets: list[Bucket] = []
     parameters = opened = 0
     for number, block in enumerate(reversed(blocks), start=1):
         parameters += block.parameters
         if parameters >= bucket_parameters or number == len(blocks):
-            buckets.append(Bucket(f"gradients {len(buckets)}", parameters, number - opened))
+            buckets.append(Bucket(first + len(buckets), parameters, number - opened))
             parameters, opened = 0, number
     return tuple(buckets)
 
@@ -81,12 +98,12 @@ def stage_passes(
     buckets: Sequence[Bucket],
     recompute: str | frozenset[str],
 ) -> StagePasses:
-    """Price the blocks of a stage.
+    """Price the blocks of a virtual stage.
 
     Parameters
     ----------
     blocks
-        Blocks of the stage in forward order.
+        Its blocks in forward order.
     rates
         Speed of the rank.
     transfer

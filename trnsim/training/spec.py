@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trnsim.schedules import Pipeline
 from trnsim.workload import OPTIMIZER_BYTES, WEIGHT_BYTES
 
 if TYPE_CHECKING:
@@ -20,13 +21,17 @@ class StepSpec:
     Parameters
     ----------
     model, shard, split
-        The model, a rank's share of a layer, layers per stage.
+        The model, a rank's share of a layer, layers of each virtual stage.
     mesh, placement
         Where the ranks are.
     rates
         How fast a rank works.
     schedule
         Name of the pipeline schedule.
+    virtual_stages
+        Virtual stages on each pipeline stage. >= 1.
+    blocking_sends
+        Whether a rank waits until a message to another stage has arrived, or goes on beside it.
     microbatches
         Microbatches per step and replica. >= 1.
     zero
@@ -50,6 +55,8 @@ class StepSpec:
     placement: Placement
     rates: Rates
     schedule: str
+    virtual_stages: int
+    blocking_sends: bool
     microbatches: int
     zero: int
     gradient_bytes: int
@@ -57,6 +64,11 @@ class StepSpec:
     overlap: bool
     steps: int
     folding: bool
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The shape of the pipeline."""
+        return Pipeline(self.mesh.size("pp"), self.microbatches, self.virtual_stages)
 
     @property
     def activation_bytes(self) -> int:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from trnsim.engine import Activity, Wait
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trnsim.engine import Call, Cohort, Collective, Story, Transfer
     from trnsim.schedules import Pass
-    from trnsim.training.passes import StagePasses
+    from trnsim.training.passes import Bucket, StagePasses
 
 RECEIVE_ACTIVATION = Wait("receive activation", "bubble", "exposed_pp")
 RECEIVE_GRADIENT = Wait("receive gradient", "bubble", "exposed_pp")
@@ -29,9 +31,13 @@ class RankPlan:
     turns
         Forward and backward passes in the order of the schedule.
     passes
-        Activities of a pass.
+        Activities of a pass, by virtual stage.
+    end
+        The last virtual stage of the pipeline; nothing follows it.
     send_activation, send_gradient
-        What it is to send to the next and to the previous stage; None at the ends of the pipeline.
+        What it is to send to the next and to the previous stage; None where no virtual stage of the rank does.
+    blocking_sends
+        Whether the rank waits until what it sends has arrived.
     reduce
         What it is to reduce each bucket over data-parallel ranks; empty without data parallelism.
     overlap
@@ -45,9 +51,11 @@ class RankPlan:
     """
 
     turns: tuple[Pass, ...]
-    passes: StagePasses
+    passes: Mapping[int, StagePasses]
+    end: int
     send_activation: Transfer | None
     send_gradient: Transfer | None
+    blocking_sends: bool
     reduce: tuple[Transfer, ...]
     overlap: bool
     tied: Transfer | None
@@ -56,7 +64,10 @@ class RankPlan:
 
 
 class Neighbourhood(NamedTuple):
-    """With whom a rank deals: stages before and after it, and its groups; None where there is none."""
+    """With whom a rank deals: stages before and after it, and its groups; None where there is none.
+
+    With several virtual stages on each stage, the last stage is before the first.
+    """
 
     previous: Cohort | None
     following: Cohort | None
@@ -79,16 +90,27 @@ def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int) -> Stor
     steps
         How many steps. >= 1.
     """
-    last_backward = max(number for number, turn in enumerate(plan.turns) if turn.kind == "B")
+    last_backward = {turn.virtual_stage: number for number, turn in enumerate(plan.turns) if turn.kind == "B"}
     for step in range(steps):
         trainer = _Step(rank, plan, near, step)
         for number, turn in enumerate(plan.turns):
             if turn.kind == "F":
-                yield from trainer.forward(turn.microbatch)
+                yield from trainer.forward(turn)
             else:
-                yield from trainer.backward(turn.microbatch, is_last=number == last_backward)
+                yield from trainer.backward(turn, is_last=number == last_backward[turn.virtual_stage])
         yield from trainer.update()
         rank.end_step()
+
+
+class _Content(NamedTuple):
+    """What a message holds, and for which pass."""
+
+    what: str
+    microbatch: int
+    virtual_stage: int
+
+    def __str__(self) -> str:
+        return f"{self.what} of microbatch {self.microbatch} for virtual stage {self.virtual_stage}"
 
 
 class _Launched(NamedTuple):
@@ -108,37 +130,48 @@ class _Step:
     step: int
     launched: list[_Launched] = field(default_factory=list)
 
-    def forward(self, microbatch: int) -> Story:
+    def forward(self, turn: Pass) -> Story:
         """Receive an activation, work, send the result on."""
         rank, plan, near = self.rank, self.plan, self.near
-        if near.previous is not None:
-            yield from rank.receive(near.previous, RECEIVE_ACTIVATION, "activation", microbatch)
-        yield from rank.perform(plan.passes.forward, near.tensor, microbatch)
-        if near.following is not None and plan.send_activation is not None:
-            yield from rank.send(near.following, SEND_ACTIVATION, "activation", microbatch, plan.send_activation)
+        _, microbatch, place = turn
+        if near.previous is not None and place > 0:
+            yield from rank.receive(near.previous, RECEIVE_ACTIVATION, _Content("activation", microbatch, place))
+        yield from rank.perform(plan.passes[place].forward, near.tensor, turn)
+        if near.following is not None and plan.send_activation is not None and place < plan.end:
+            content = _Content("activation", microbatch, place + 1)
+            yield from self._send(near.following, SEND_ACTIVATION, content, plan.send_activation)
 
-    def backward(self, microbatch: int, *, is_last: bool) -> Story:
+    def backward(self, turn: Pass, *, is_last: bool) -> Story:
         """Receive a gradient, work, send the result back; in the last pass, launch each bucket that is complete."""
         rank, plan, near = self.rank, self.plan, self.near
-        if near.following is not None:
-            yield from rank.receive(near.following, RECEIVE_GRADIENT, "gradient", microbatch)
+        _, microbatch, place = turn
+        work = plan.passes[place]
+        if near.following is not None and place < plan.end:
+            yield from rank.receive(near.following, RECEIVE_GRADIENT, _Content("gradient", microbatch, place))
         if is_last and near.data is not None and plan.overlap:
-            for number, segment in enumerate(plan.passes.segments):
-                yield from rank.perform(segment, near.tensor, (microbatch, number))
-                self.launched.append(self._launch(near.data, number))
+            for bucket, segment in zip(work.buckets, work.segments, strict=True):
+                yield from rank.perform(segment, near.tensor, (turn, bucket.number))
+                self.launched.append(self._launch(near.data, bucket))
         else:
-            yield from rank.perform(plan.passes.backward, near.tensor, microbatch)
-        if near.previous is not None and plan.send_gradient is not None:
-            yield from rank.send(near.previous, SEND_GRADIENT, "gradient", microbatch, plan.send_gradient)
+            yield from rank.perform(work.backward, near.tensor, turn)
+        if near.previous is not None and plan.send_gradient is not None and place > 0:
+            content = _Content("gradient", microbatch, place - 1)
+            yield from self._send(near.previous, SEND_GRADIENT, content, plan.send_gradient)
+
+    def _send(self, receiver: Cohort, wait: Wait, content: _Content, transfer: Transfer) -> Story:
+        send = self.rank.send if self.plan.blocking_sends else self.rank.post
+        yield from send(receiver, wait, content, transfer)
 
     def update(self) -> Story:
-        """Finish the reductions, update the weights, gather them."""
+        """Finish messages and reductions, update the weights, gather them."""
         rank, plan, near = self.rank, self.plan, self.near
+        for wait in (SEND_ACTIVATION, SEND_GRADIENT):
+            yield from rank.settle(wait)
         for found in self.launched:
             yield from rank.wait(found.call, found.wait)
         if near.data is not None and not plan.overlap:
-            for number in range(len(plan.reduce)):
-                found = self._launch(near.data, number)
+            for bucket in sorted(bucket for work in plan.passes.values() for bucket in work.buckets):
+                found = self._launch(near.data, bucket)
                 yield from rank.wait(found.call, found.wait)
         if near.tied is not None and plan.tied is not None:
             call = rank.launch(near.tied, TIED_EMBEDDING, self.step, plan.tied)
@@ -148,6 +181,7 @@ class _Step:
             call = rank.launch(near.data, WEIGHTS, (self.step, "weights"), plan.gather)
             yield from rank.wait(call, WEIGHTS)
 
-    def _launch(self, group: Collective, number: int) -> _Launched:
-        wait = Wait(self.plan.passes.buckets[number].name, "straggler_wait", "exposed_dp")
-        return _Launched(self.rank.launch(group, wait, (self.step, number), self.plan.reduce[number]), wait)
+    def _launch(self, group: Collective, bucket: Bucket) -> _Launched:
+        wait = Wait(bucket.name, "straggler_wait", "exposed_dp")
+        call = self.rank.launch(group, wait, (self.step, bucket.number), self.plan.reduce[bucket.number])
+        return _Launched(call, wait)

@@ -7,7 +7,7 @@ keeps, without a clock; :func:`memory_terms` adds it up.
 
 from trnsim.workload.blocks import Block, Item, stage_blocks, stage_parameters
 from trnsim.workload.huggingface import is_huggingface, parse_huggingface
-from trnsim.workload.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES, MemoryTerms, memory_terms
+from trnsim.workload.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES, MemoryTerms, memory_terms, saved_bytes
 from trnsim.workload.model import LatentAttention, Mixture, ShapeError, Transformer, flops_per_token
 from trnsim.workload.operators import Exchange, Work
 from trnsim.workload.reading import load_model, model_names, read_model
@@ -54,6 +54,7 @@ __all__ = [
     "read_model",
     "recomputed_operators",
     "refusal",
+    "saved_bytes",
     "stage_blocks",
     "stage_parameters",
 ]

@@ -71,7 +71,7 @@ def stage_blocks(model: Transformer, shard: Shard, stage: int, split: tuple[int,
     stage
         Index of the stage, from 0.
     split
-        Layers of each stage.
+        Layers of each stage; only the first and the last, which have the embedding and the head, may have none.
 
     Returns
     -------
@@ -198,7 +198,7 @@ def _saved_bytes(operators: tuple[Operator, ...], recomputed: frozenset[str]) ->
 
 
 def _check_stage(model: Transformer, stage: int, split: tuple[int, ...]) -> None:
-    if sum(split) != model.layers or min(split, default=0) < 1:
+    if sum(split) != model.layers or min(split, default=0) < 0 or 0 in split[1:-1]:
         raise ValueError(f"stages of {list(split)} layers are not a split of {model.layers} layers")
     if not 0 <= stage < len(split):
         raise ValueError(f"there is no stage {stage} among {len(split)}")

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final
 from trnsim.workload.blocks import stage_blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from trnsim.workload.blocks import Block
     from trnsim.workload.model import Transformer
     from trnsim.workload.shard import Shard
 
-__all__ = ["GRADIENT_BYTES", "OPTIMIZER_BYTES", "WEIGHT_BYTES", "MemoryTerms", "memory_terms"]
+__all__ = ["GRADIENT_BYTES", "OPTIMIZER_BYTES", "WEIGHT_BYTES", "MemoryTerms", "memory_terms", "saved_bytes"]
 
 WEIGHT_BYTES: Final = 2
 """A weight, and an activation, in bf16."""
@@ -54,10 +57,9 @@ class MemoryTerms:
 def memory_terms(
     model: Transformer,
     shard: Shard,
-    stage: int,
+    held: Mapping[int, int],
     split: tuple[int, ...],
     *,
-    in_flight: int,
     optimizer_shards: int,
     gradient_dtype: str = "fp32",
 ) -> MemoryTerms:
@@ -65,10 +67,11 @@ def memory_terms(
 
     Parameters
     ----------
-    model, shard, stage, split
+    model, shard, split
         As for `stage_blocks`.
-    in_flight
-        Microbatches whose forward pass is done and whose backward pass is not, at most at one time. >= 0.
+    held
+        The stages of the model that the rank holds, several where they are virtual stages, and for each the microbatches
+        whose forward pass is done and whose backward pass is not, when activations are largest. >= 0.
     optimizer_shards
         Ranks that share the optimizer states: the data-parallel degree under ZeRO-1, else 1. >= 1.
     gradient_dtype
@@ -81,7 +84,7 @@ def memory_terms(
 
     Notes
     -----
-    Buffers are the larger of two things that are never alive together, the bf16 logits of one microbatch on the last
+    Buffers are, for the stage that needs most, the larger of two things that are never alive together, the bf16 logits of one microbatch on the last
     stage (their fp32 softmax is kept from the forward to the backward pass and counts as an activation) and what the
     recompute of one layer brings back; and, with sequence parallelism, one gathered input of a matmul.
     Not counted: gradients of activations, messages between stages, fragmentation, the runtime itself.
@@ -95,23 +98,28 @@ def memory_terms(
     >>> from trnsim.workload import Shard, load_model, memory_terms
     >>> model = load_model("llama3-8b")
     >>> shard = Shard(1, 8192, tp=4, sequence_parallel=True, vocabulary=128256, recompute="full")
-    >>> memory_terms(model, shard, 0, (32,), in_flight=1, optimizer_shards=1)
+    >>> memory_terms(model, shard, {0: 1}, (32,), optimizer_shards=1)
     MemoryTerms(weights=4015529984, gradients=8031059968, optimizer=24093179904,
                 activations=1621098496, buffers=592445440)
     """
-    if in_flight < 0 or optimizer_shards < 1:
-        raise ValueError(f"{in_flight} microbatches in flight and {optimizer_shards} optimizer shards cannot be")
+    if min(held.values()) < 0 or optimizer_shards < 1:
+        raise ValueError(f"{held} microbatches in flight and {optimizer_shards} optimizer shards cannot be")
     if gradient_dtype not in GRADIENT_BYTES:
         raise ValueError(f'gradients cannot be "{gradient_dtype}"; choose from {", ".join(GRADIENT_BYTES)}')
-    blocks = stage_blocks(model, shard, stage, split)
-    parameters = sum(block.parameters for block in blocks)
+    blocks = {stage: stage_blocks(model, shard, stage, split) for stage in held}
+    parameters = sum(block.parameters for of_stage in blocks.values() for block in of_stage)
     return MemoryTerms(
         weights=WEIGHT_BYTES * parameters,
         gradients=GRADIENT_BYTES[gradient_dtype] * parameters,
         optimizer=OPTIMIZER_BYTES * -(-parameters // optimizer_shards),
-        activations=in_flight * sum(block.saved_bytes for block in blocks),
-        buffers=_buffer_bytes(model, shard, stage, split),
+        activations=sum(held[stage] * saved_bytes(of_stage) for stage, of_stage in blocks.items()),
+        buffers=max(_buffer_bytes(model, shard, stage, split) for stage in held),
     )
+
+
+def saved_bytes(blocks: Iterable[Block]) -> int:
+    """Return what a microbatch keeps in the blocks of a stage from its forward to its backward pass."""
+    return sum(block.saved_bytes for block in blocks)
 
 
 def _buffer_bytes(model: Transformer, shard: Shard, stage: int, split: tuple[int, ...]) -> int:

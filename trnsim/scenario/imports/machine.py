@@ -89,16 +89,18 @@ def _known(asked: Asked) -> str:
 
 
 def _cores_of_hosts(server: Server) -> set[int]:
-    return {server.chips_per_host * server.chip.logical_cores(lnc) for lnc in server.chip.lnc}
+    cores = server.chip.neuron_cores
+    settings = cores.lnc if cores else (None,)
+    return {server.chips_per_host * server.chip.logical_cores(lnc) for lnc in settings}
 
 
 def _ranks_of(translation: Translation, server: Server, asked: Asked) -> int | None:
     """Return how many ranks a server holds, or ``None`` with a problem where the file's hosts are not like its own."""
-    if asked.rank == "chip":
+    if asked.rank == "chip" or server.chip.neuron_cores is None:
         return server.chips
-    lnc = translation.entries.get("cluster.lnc", server.chip.default_lnc)
-    if lnc not in server.chip.lnc:
-        allowed = " or ".join(map(str, server.chip.lnc))
+    lnc = translation.entries.get("cluster.lnc", server.chip.neuron_cores.default_lnc)
+    if lnc not in server.chip.neuron_cores.lnc:
+        allowed = " or ".join(map(str, server.chip.neuron_cores.lnc))
         translation.refuse(translation.origins["cluster.lnc"], f"{server.chip.name} has LNC {allowed}")
         return None
     cores = server.chip.logical_cores(lnc)

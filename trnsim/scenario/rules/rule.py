@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trnsim.errors import Problem
     from trnsim.scenario.draft import Draft
 
-__all__ = ["Rule", "divisors", "near", "one_of"]
+__all__ = ["Rule", "divisors", "divisors_near", "near", "one_of"]
 
 
 class Rule(NamedTuple):
@@ -57,3 +57,15 @@ def one_of(numbers: Iterable[int], word: str = "or") -> str:
     """
     *head, last = [f"{number:,}" for number in numbers]
     return f"{', '.join(head)} {word} {last}" if head else last
+
+
+def divisors_near(number: int, degree: int) -> str:
+    """Name the divisors of a number that are next to a degree.
+
+    Examples
+    --------
+    >>> divisors_near(126, 10), divisors_near(8, 16)
+    ('the divisors near it are 9 and 14', 'the divisor near it is 8')
+    """
+    found = near(degree, divisors(number))
+    return f"the divisor{'s near it are' if len(found) > 1 else ' near it is'} {one_of(found, 'and')}"

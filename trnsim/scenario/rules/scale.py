@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from trnsim.scenario.rules.pipeline import SCHEDULE_KEYS, virtual_stages_of
 from trnsim.scenario.rules.ranks import RANK_KEYS, ranks_of
 from trnsim.scenario.rules.rule import Rule
 from trnsim.units import format_time
@@ -27,12 +28,14 @@ def passes_can_be_simulated(draft: Draft) -> Iterator[Problem]:
     if ranks is None or ranks.dp is None:
         return
     microbatches = training.global_batch // (training.micro_batch * ranks.dp)
-    folded = run.folding != "off"
+    folded, virtual_stages = run.folding != "off", virtual_stages_of(draft)
     simulated, what = (ranks.pp, "stages") if folded else (ranks.replica * ranks.dp, "ranks")
+    if virtual_stages > 1:
+        simulated, what = simulated * virtual_stages, f"virtual stages of {what}"
     a_step = 2 * microbatches * simulated
     if a_step * run.steps <= MOST_PASSES:
         return
-    if not folded and 2 * microbatches * ranks.pp * run.steps <= MOST_PASSES:
+    if not folded and 2 * microbatches * ranks.pp * virtual_stages * run.steps <= MOST_PASSES:
         key, choice = "run.folding", "run.folding: auto simulates ranks that behave alike once, with the same result"
     elif a_step <= MOST_PASSES:
         key, choice = "run.steps", f"at most {MOST_PASSES // a_step:,} steps"
@@ -64,7 +67,7 @@ def run_ends(draft: Draft) -> Iterator[Problem]:
 
 RULES = (
     Rule(
-        ("training.global_batch", "training.micro_batch", "run.steps", "run.folding", *RANK_KEYS),
+        ("training.global_batch", "training.micro_batch", "run.steps", "run.folding", *SCHEDULE_KEYS, *RANK_KEYS),
         passes_can_be_simulated,
     ),
     Rule(
