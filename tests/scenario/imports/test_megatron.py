@@ -91,6 +91,12 @@ def test_shape_is_that_of_the_catalog(imported: Importer) -> None:
         ({"num_layers_per_virtual_pipeline_stage": "4"}, "schedule", "virtual_stages", 4),
         ({"num_virtual_stages_per_pipeline_rank": "2"}, "schedule", "virtual_stages", 2),
         ({"num_virtual_stages_per_pipeline_rank": "2"}, "schedule", "kind", "interleaved-1f1b"),
+        (
+            {"num_virtual_stages_per_pipeline_rank": "2", "no_overlap_p2p_communication": ""},
+            "schedule",
+            "sends",
+            "blocking",
+        ),
         ({"use_distributed_optimizer": None}, "layout", "zero", 0),
         ({"use_distributed_optimizer": None, "use_torch_fsdp2": ""}, "layout", "zero", 3),
         ({"use_torch_fsdp2": "", "torch_fsdp2_no_reshard_after_forward": ""}, "layout", "zero", 2),
@@ -141,6 +147,20 @@ def test_value_or_its_absence_decides(
     assert imported.document("megatron-args", command(**renamed), **GIVEN).data[table][key] == value
 
 
+def test_interleaved_import_keeps_the_rules(imported: Importer) -> None:
+    # 32 layers on pp 2 with 4 layers each = 4 virtual stages a rank; 128 / 8 = 16 microbatches, a multiple of pp
+    text = command(**{"num-layers-per-virtual-pipeline-stage": "4"})
+    scenario = trnsim.load(imported.written("megatron-args", text, **GIVEN))
+    assert (scenario.schedule.kind, scenario.schedule.virtual_stages) == ("interleaved-1f1b", 4)
+
+
+def test_servers_of_gpus(imported: Importer) -> None:
+    # 64 GPUs = 8 DGX; their network is named by the user
+    path = imported.written("megatron-args", command(), server="dgx-h100", fabric="infiniband-ndr")
+    cluster = trnsim.load(path).cluster
+    assert (cluster.server.name, cluster.servers, cluster.chips) == ("dgx-h100", 8, 64)
+
+
 def test_kv_heads_without_the_flag_are_those_of_the_queries(imported: Importer) -> None:
     text = command(**{"group-query-attention": None})
     result = imported("megatron-args", text, **GIVEN)
@@ -175,6 +195,7 @@ def test_mixture_is_never_read_as_dense(imported: Importer) -> None:
         ({"decoder-first-pipeline-num-layers": "32"}, {}, "cannot be split evenly"),
         ({"nproc_per_node": None, "nnodes": None}, {}, "cluster.servers  missing: .* --servers N"),
         ({"nnodes": "9", "tensor-model-parallel-size": "16"}, {}, "72 ranks / .tp 16 x pp 2. is no whole number"),
+        ({}, {"server": "dgx-h100"}, "cluster.fabric  missing: 8 servers need a network; pass --fabric NAME"),
         ({}, {"server": None}, "--server NAME .trnsim list servers"),
         ({}, {"model": "llama3-70b"}, "num_layers = 32 .*Llama 3 70B, which --model names, has 80"),
         ({"vocab-size": None}, {"model": "llama3-8b", "vocabulary": 5}, "--vocabulary = 5 .*has 128256"),

@@ -186,6 +186,7 @@ def test_configuration_without_a_shape_is_refused(imported: Importer, config: di
         ({}, {"server": None}, r"--server NAME \(hosts of 32: trn1.32xlarge"),
         ({}, {"server": "trn9"}, "--server = trn9 .*unknown server"),
         ({"trainer__devices": 64}, {}, "trainer.devices = 64 .*16 chips x 2 = 32 logical cores"),
+        ({}, {"server": "dgx-h100"}, "--server = dgx-h100 .*logical NeuronCore, and h100 has none; choose hosts of 32"),
         ({"trainer__lnc": 2}, {}, "trainer.lnc = 2 .*LNC 1"),
         ({"distributed_strategy__tensor_model_parallel_size": 128}, {}, "one replica takes 512 ranks"),
         ({"distributed_strategy__tensor_model_parallel_size": "many"}, {}, "size = many .*whole number"),

@@ -89,18 +89,23 @@ def _known(asked: Asked) -> str:
 
 
 def _cores_of_hosts(server: Server) -> set[int]:
-    cores = server.chip.neuron_cores
-    settings = cores.lnc if cores else (None,)
-    return {server.chips_per_host * server.chip.logical_cores(lnc) for lnc in settings}
+    neuron_cores = server.chip.neuron_cores
+    lncs = () if neuron_cores is None else neuron_cores.lnc
+    return {server.chips_per_host * server.chip.logical_cores(lnc) for lnc in lncs}
 
 
 def _ranks_of(translation: Translation, server: Server, asked: Asked) -> int | None:
     """Return how many ranks a server holds, or ``None`` with a problem where the file's hosts are not like its own."""
-    if asked.rank == "chip" or server.chip.neuron_cores is None:
+    if asked.rank == "chip":
         return server.chips
-    lnc = translation.entries.get("cluster.lnc", server.chip.neuron_cores.default_lnc)
-    if lnc not in server.chip.neuron_cores.lnc:
-        allowed = " or ".join(map(str, server.chip.neuron_cores.lnc))
+    neuron_cores = server.chip.neuron_cores
+    if neuron_cores is None:
+        message = f"{asked.why}, and {server.chip.name} has none; choose {_known(asked)}"
+        translation.problems.append(Problem("--server", message, value=server.name))
+        return None
+    lnc = translation.entries.get("cluster.lnc", neuron_cores.default_lnc)
+    if lnc not in neuron_cores.lnc:
+        allowed = " or ".join(map(str, neuron_cores.lnc))
         translation.refuse(translation.origins["cluster.lnc"], f"{server.chip.name} has LNC {allowed}")
         return None
     cores = server.chip.logical_cores(lnc)
@@ -120,7 +125,7 @@ def _write_servers(translation: Translation, server: Server, servers: int, each:
         translation.write("cluster.servers", servers, "--servers")
     if translation.options.fabric is not None:
         translation.write("cluster.fabric", translation.path(translation.options.fabric), "--fabric")
-    elif servers > 1 and server.chip.name.startswith("trainium"):
+    elif servers > 1 and server.chip.neuron_cores is not None:
         translation.choose("cluster.fabric", _FABRIC, "the network of AWS's clusters; --fabric NAME takes another")
     elif servers > 1:
         missing = f"missing: {servers:,} servers need a network; pass --fabric NAME (trnsim list topologies)"

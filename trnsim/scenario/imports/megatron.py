@@ -161,6 +161,9 @@ def _pipeline(translation: Translation, layers: int) -> None:
         if rest:
             translation.refuse("num_layers_per_virtual_pipeline_stage", f"{origin} is not whole")
     write_virtual_stages(translation, virtual or 1, origin)
+    if (virtual or 1) > 1 and value("overlap_p2p_comm") is not None:
+        sends = "overlapped" if value("overlap_p2p_comm") else "blocking"
+        translation.write("schedule.sends", sends, "overlap_p2p_comm")
     ends = (value("decoder_first_pipeline_num_layers"), value("decoder_last_pipeline_num_layers"))
     less = (
         int(value("account_for_embedding_in_pipeline_split", False)),

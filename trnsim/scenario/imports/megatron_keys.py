@@ -16,6 +16,7 @@ __all__ = ["LISTS", "SAME", "VOCABULARY"]
 SAME: Final[dict[str, tuple[str, Any]]] = {
     "disable_bias_linear": ("add_bias_linear", False),
     "fp8_format": ("fp8", None),
+    "no_overlap_p2p_communication": ("overlap_p2p_comm", False),
     "recompute_activations": ("recompute_granularity", "selective"),
     "torch_fsdp2_no_reshard_after_forward": ("torch_fsdp2_reshard_after_forward", False),
     "use_custom_fsdp": ("use_megatron_fsdp", True),
@@ -35,6 +36,7 @@ VOCABULARY: Final = Vocabulary(
         "pipeline_model_parallel_size": Key(count, "layout.pp"),
         "context_parallel_size": Key(count, "layout.cp"),
         "expert_model_parallel_size": Key(count, "layout.ep"),
+        "overlap_p2p_comm": Key(flag),
         "num_layers_per_virtual_pipeline_stage": Key(count),
         "num_virtual_stages_per_pipeline_rank": Key(count),
         "virtual_pipeline_model_parallel_size": Key(count),
@@ -102,7 +104,6 @@ VOCABULARY: Final = Vocabulary(
         "make_vocab_size_divisible_by": "padding of the vocabulary; layout.rules megatron pads to 128 x tp",
         "moe": "settings of the mixture of experts",
         "mtp_num_layers": "layers that predict further tokens",
-        "no_overlap_p2p_communication": "messages between stages; trnsim sends while it computes",
         "num_distributed_optimizer_instances": "copies of the sharded optimizer",
         "optimizer": "kind of the optimizer; Adam is what runs",
         "optimizer_cpu_offload": "optimizer state on the host",
