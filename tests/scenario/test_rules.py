@@ -440,6 +440,8 @@ def test_a_chip_without_a_peak_for_the_precision(write: Callable[..., Path]) -> 
             "collectives.algorithm has no effect: no group has two members",
         ),
         (("cluster.fabric=ultracluster",), "cluster.fabric has no effect: there is one server"),
+        (("training.fp8_matmuls=linear",), "training.fp8_matmuls has no effect: precision is bf16"),
+        (("training.fp8_operands=true",), "training.fp8_operands has no effect: precision is bf16"),
         (("layout.dp=16",), "cluster.allow_idle has no effect: every chip is used"),
     ],
 )

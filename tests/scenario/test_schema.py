@@ -16,7 +16,8 @@ def test_every_key_of_the_contract_is_there_and_no_other() -> None:
     }  # fmt: skip
     assert keys["ClusterTable"] == {"server", "servers", "fabric", "lnc", "allow_idle", "software"}
     assert keys["TrainingTable"] == {
-        "sequence_length", "global_batch", "micro_batch", "precision", "gradient_dtype", "recompute", "bucket_parameters",
+        "sequence_length", "global_batch", "micro_batch", "precision", "fp8_matmuls", "fp8_operands",
+        "attention", "gradient_dtype", "recompute", "bucket_parameters",
         "data_parallel_overlap",
     }  # fmt: skip
     assert keys["LayoutTable"] == {
@@ -32,7 +33,7 @@ def test_an_editor_learns_meaning_choices_and_what_is_due() -> None:
     for table in (json_schema(), *tables().values()):
         assert table["additionalProperties"] is False
         assert all(key.get("description") for key in table["properties"].values())
-    assert tables()["TrainingTable"]["properties"]["precision"]["enum"] == ["bf16", "fp8"]
+    assert tables()["TrainingTable"]["properties"]["precision"]["enum"] == ["bf16", "fp8", "mxfp8"]
     assert tables()["ScheduleTable"]["properties"]["kind"]["enum"] == [
         "1f1b",
         "breadth-first",

@@ -25,6 +25,16 @@ PARAMETERS = {
     "llama3.1-8b": 8_030_261_248,
     "llama3.1-70b": 70_553_706_496,
     "llama3.1-405b": 405_853_388_800,
+    # MPT as the benchmark tables of llm-foundry print it, for sequences of 2,048
+    "mpt-125m": 125_311_488,
+    "mpt-350m": 355_985_408,
+    "mpt-760m": 760_470_528,
+    "mpt-1b": 1_315_950_592,
+    "mpt-3b": 2_651_837_440,
+    "mpt-7b": 6_658_859_008,
+    "mpt-13b": 12_853_954_560,
+    "mpt-30b": 29_975_214_080,
+    "mpt-70b": 64_862_437_376,
 }
 GPT_SHAPES = {  # layers, hidden size, positions, vocabulary
     "gpt3-6.7b": (32, 4096, 2048, 50257),
@@ -32,7 +42,13 @@ GPT_SHAPES = {  # layers, hidden size, positions, vocabulary
     "gpt3-46b": (56, 8192, 2048, 50257),
     "gpt3-175b": (96, 12288, 2048, 50257),
     "gpt-1t": (126, 25600, 8192, 51200),
+    "gpt-22b": (48, 6144, 2048, 51200),
+    "gpt-76b": (60, 10240, 2048, 51200),
+    "gpt-310b": (96, 16384, 2048, 51200),
+    "gpt-530b": (105, 20480, 2048, 51200),
+    "gpt-1t-128": (128, 25600, 2048, 51200),
 }
+PRINTED_BILLIONS = {"gpt-76b": 76.1, "gpt-310b": 310.1, "gpt-530b": 529.6, "gpt-1t-128": 1008.0}  # SC21, table 1
 
 TINY: dict[str, Any] = {
     "layers": 2,
@@ -48,7 +64,7 @@ def own_keys(**changes: Any) -> Document:
 
 
 @pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items())
-def test_llama_counts_to_the_unit(name: str, parameters: int) -> None:
+def test_counts_to_the_unit(name: str, parameters: int) -> None:
     assert load_model(name).parameters == parameters
 
 
@@ -57,6 +73,11 @@ def test_gpt_counts_by_the_closed_form(name: str, shape: tuple[int, int, int, in
     # L (12 h^2 + 13 h) + (V + s) h + 2 h, with tied tables.
     layers, h, positions, vocabulary = shape
     assert load_model(name).parameters == layers * (12 * h**2 + 13 * h) + (vocabulary + positions) * h + 2 * h
+
+
+@pytest.mark.parametrize(("name", "billions"), PRINTED_BILLIONS.items())
+def test_megatrons_gpts_have_the_printed_size(name: str, billions: float) -> None:
+    assert round(load_model(name).parameters / 1e9, 1) == billions
 
 
 def test_the_catalog_holds_what_was_promised() -> None:

@@ -312,7 +312,7 @@ def test_an_unknown_kind_is_refused_with_the_list() -> None:
 @pytest.mark.parametrize(
     ("changes", "key", "word"),
     [
-        ({"sliding_window": 4096}, "sliding_window", "sliding-window attention"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "layer_types", "in some of the layers"),
         ({"layer_types": ["full_attention", "linear_attention"]}, "layer_types", "linear_attention"),
         ({"attention_chunk_size": 8192}, "attention_chunk_size", "chunked attention"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type", "relative_key"),
@@ -328,8 +328,56 @@ def test_what_is_not_understood_is_refused_by_name(changes: dict[str, Any], key:
 
 
 def test_a_sliding_window_counts_in_qwen_only_when_it_is_used() -> None:
-    assert parse_huggingface(QWEN2_7B).layers == 28
-    assert "sliding_window" in refused(QWEN2_7B | {"use_sliding_window": True})
+    assert parse_huggingface(QWEN2_7B).sliding_window == 0
+    used = QWEN2_7B | {"use_sliding_window": True}
+    assert parse_huggingface(used | {"max_window_layers": 0}).sliding_window == 131072
+    assert parse_huggingface(used | {"max_window_layers": 28}).sliding_window == 0  # from layer 28 of 28 on
+    assert "windows from layer 21 on" in refused(used | {"max_window_layers": 21})["max_window_layers"]
+
+
+def test_a_sliding_window_in_all_layers_is_read() -> None:
+    mistral = LLAMA_405B | {"model_type": "mistral"}
+    assert parse_huggingface(mistral | {"sliding_window": 4096}).sliding_window == 4096
+    kinds = {"sliding_window": 4096, "layer_types": ["sliding_attention"] * 126}
+    assert parse_huggingface(mistral | kinds).sliding_window == 4096
+    assert parse_huggingface(mistral | kinds | {"layer_types": ["full_attention"] * 126}).sliding_window == 0
+
+
+MPT_7B = {
+    "model_type": "mpt",
+    "d_model": 4096,
+    "n_heads": 32,
+    "n_layers": 32,
+    "expansion_ratio": 4,
+    "max_seq_len": 2048,
+    "vocab_size": 50368,
+    "resid_pdrop": 0.0,
+    "no_bias": False,
+    "learned_pos_emb": True,
+    "attn_config": {"attn_type": "multihead_attention", "attn_impl": "triton", "alibi": False, "attn_pdrop": 0.0},
+}
+"""The keys of MPT, with the sizes of llm-foundry's benchmarks."""
+
+
+def test_mpt_counts_as_llm_foundry_prints() -> None:
+    # NumParams of its benchmark tables
+    model = parse_huggingface(MPT_7B)
+    assert model.parameters == 6_658_859_008
+    assert (model.kv_heads, model.tied_embeddings, model.dropout) == (32, True, False)
+
+
+def test_mpt_without_positions_biases_and_with_one_kv_head() -> None:
+    # 32 layers: 3 + 1 + 4 + 1 = 9 biases of the hidden size each; 2,048 positions; 31 of 32 key and value heads of 128
+    whole = parse_huggingface(MPT_7B)
+    attention = {"attn_type": "multihead_attention", "alibi": True}
+    alibi = parse_huggingface(MPT_7B | {"attn_config": attention})
+    assert whole.parameters - alibi.parameters == 2048 * 4096
+    bare = parse_huggingface(MPT_7B | {"no_bias": True})
+    assert whole.parameters - bare.parameters == 32 * 9 * 4096
+    single = parse_huggingface(MPT_7B | {"no_bias": True, "attn_config": {"attn_type": "multiquery_attention"}})
+    assert bare.parameters - single.parameters == 32 * 2 * 31 * 128 * 4096
+    grouped = {"attn_type": "grouped_query_attention", "kv_n_heads": 8}
+    assert parse_huggingface(MPT_7B | {"attn_config": grouped}).kv_heads == 8
 
 
 @pytest.mark.parametrize("config", [MIXTRAL, QWEN3_235B, DEEPSEEK_V3, DBRX])

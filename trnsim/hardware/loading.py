@@ -224,7 +224,7 @@ def _neuron_cores(entry: Entry[ChipFile], table: NeuronCoresTable) -> NeuronCore
 
 
 def _peaks(entry: Entry[ChipFile], table: PeakTable) -> dict[str, Sourced[float]]:
-    by_dtype = {"bf16": table.bf16, "fp8": table.fp8, "fp32": table.fp32}
+    by_dtype = {"bf16": table.bf16, "fp8": table.fp8, "mxfp8": table.mxfp8, "fp32": table.fp32}
     return {dtype: entry.sourced(peak) for dtype, peak in by_dtype.items() if peak is not None}
 
 

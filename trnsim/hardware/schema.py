@@ -106,6 +106,7 @@ class PeakTable(Table):
 
     bf16: SourcedValue[FlopRate]
     fp8: SourcedValue[FlopRate] | None = None
+    mxfp8: SourcedValue[FlopRate] | None = None
     fp32: SourcedValue[FlopRate] | None = None
 
 

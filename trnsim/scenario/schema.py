@@ -50,6 +50,8 @@ SYNONYMS: Final = {
     "seq_len": "sequence_length",
     "encoder_seq_length": "sequence_length",
     "dtype": "precision",
+    "attention_implementation": "attention",
+    "attn_impl": "attention",
     "activations_checkpoint_recompute": "recompute",
     "topology": "fabric",
     "nodes": "servers",
@@ -159,8 +161,20 @@ class TrainingTable(Table):
     micro_batch: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] = Field(
         default=1, description="sequences of one forward pass"
     )
-    precision: Annotated[str, Choice("bf16", "fp8", later=("fp4", "mxfp4", "nvfp4", "fp32"))] = Field(
+    precision: Annotated[str, Choice("bf16", "fp8", "mxfp8", later=("fp4", "mxfp4", "nvfp4", "fp32"))] = Field(
         default="bf16", description="number format of the matrix products: which peak of the chip they use"
+    )
+    fp8_matmuls: Annotated[str, Choice("all", "linear")] = Field(
+        default="all",
+        description="which matrix products are in fp8 or mxfp8: all, or the linear operators of the layers, as recipes have it",
+    )
+    fp8_operands: bool = Field(
+        default=False,
+        description="whether those linear operators also read, keep and gather their operands in fp8 or mxfp8, not in bf16",
+    )
+    attention: Annotated[str, Choice("flash", "unfused")] = Field(
+        default="flash",
+        description="core attention as one fused kernel, or with scores in memory as Megatron-LM had it before 2023",
     )
     gradient_dtype: Annotated[str, Choice("fp32", "bf16")] = Field(
         default="fp32", description="number format in which gradients are kept and reduced"

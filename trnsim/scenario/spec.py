@@ -64,6 +64,11 @@ class Training:
         Tokens of a sequence; sequences of a step; sequences of one pass. >= 1.
     precision, gradient_dtype
         Number formats of the matrix products, and of gradients in memory and on the wire.
+    fp8_matmuls, fp8_operands
+        Where `precision` is fp8 or mxfp8: ``"all"`` or ``"linear"`` products have it, and whether the operands of the
+        latter are kept and gathered in it.
+    attention
+        ``"flash"`` or ``"unfused"``.
     recompute
         ``"none"``, ``"selective"``, ``"full"``, or the operators of a layer that run again in the backward pass.
     bucket_parameters
@@ -76,6 +81,9 @@ class Training:
     global_batch: int
     micro_batch: int
     precision: str
+    fp8_matmuls: str
+    fp8_operands: bool
+    attention: str
     gradient_dtype: str
     recompute: str | frozenset[str]
     bucket_parameters: int

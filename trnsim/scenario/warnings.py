@@ -65,7 +65,9 @@ def _machine(draft: Draft, scenario: Scenario) -> Iterator[str]:
 
 def _without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yield the keys that change nothing in this scenario, and why."""
-    layout, cluster = scenario.layout, scenario.cluster
+    layout, cluster, training = scenario.layout, scenario.cluster, scenario.training
+    if training.precision == "bf16":
+        yield from ((key, "precision is bf16") for key in ("training.fp8_matmuls", "training.fp8_operands"))
     if layout.pp == 1:
         of_the_pipeline = ("schedule.kind", "schedule.virtual_stages", "schedule.sends", "layout.stages")
         yield from ((key, "there is one pipeline stage") for key in of_the_pipeline)

@@ -84,13 +84,20 @@ def build_rates(scenario: Scenario, bound: Bound = "value") -> Rates:
         memory_bandwidth_bytes_per_s=chip.memory_bandwidth_bytes_per_s.value * share,
         gemm_efficiency=_at(family.gemm_efficiency, bound),
         memory_efficiency=family.memory_efficiency.value,
-        flop_time_ratio={"core_attention": _at(family.attention_time_ratio, other)},
+        flop_time_ratio=_flop_time_ratio(scenario, _at(family.attention_time_ratio, other)),
         byte_term=family.byte_term,
         host_layer_s=family.host_layer_s.value,
         host_pass_s=family.host_pass_s.value,
         collective_skew_s=_at(family.collective_skew_s, other) if scenario.run.skew else 0.0,
         scale_skew_fraction=_at(family.scale_skew_fraction, other) * doublings if scenario.run.skew else 0.0,
     )
+
+
+def _flop_time_ratio(scenario: Scenario, attention: float) -> dict[str, float]:
+    """Return by operator how much longer a FLOP takes than one of a layer's linear operators."""
+    training, peaks = scenario.training, scenario.cluster.server.chip.peak_flops_per_s
+    in_bf16 = 1.0 if training.fp8_matmuls == "all" else peaks[training.precision].value / peaks["bf16"].value
+    return {"core_attention": attention * in_bf16, "output_projection": in_bf16}
 
 
 def _at(value: Sourced[float], bound: Bound) -> float:
@@ -108,6 +115,8 @@ def build_shard(scenario: Scenario) -> Shard:
         sequence_parallel=layout.sequence_parallel,
         vocabulary=layout.vocabulary,
         recompute=training.recompute,
+        attention=training.attention,
+        operands=training.precision if training.fp8_operands else "bf16",
     )
 
 

@@ -10,7 +10,8 @@ For a GPT layer this gives the terms of Korthikanti et al. (2022, arXiv:2205.051
 micro-batch *b*, hidden size *h*, *a* heads and tensor-parallel degree *t*: ``sbh (10 + 24/t)`` without and
 ``34 sbh/t`` with sequence parallelism, the dropout masks of 1 byte in them, and ``2 sbh`` or ``2 sbh/t`` with full
 recompute. The paper's ``5 a s^2 b/t`` (softmax, its dropout and mask) is absent, because fused attention never stores
-scores; ``4 a s b/t`` for the log-sum-exp takes its place, and is what selective recompute drops. Without dropout the
+scores; ``4 a s b/t`` for the log-sum-exp takes its place, and is what selective recompute drops. Unfused attention has
+the paper's term. Without dropout the
 two masks go: ``sbh (8 + 24/t)`` and ``32 sbh/t``. The ends of the pipeline keep the paper's terms too: the mask behind
 the embedding, ``sbh/t``, and ``4 sbh/t + 4 sbv/t`` for the head with a vocabulary of *v*.
 """
@@ -18,7 +19,7 @@ the embedding, ``sbh/t``, and ``4 sbh/t + 4 sbv/t`` for the head with a vocabula
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.workload.operators import Exchange, Work, embedding_operators, head_operators, layer_operators
 from trnsim.workload.shard import Shard, check, recomputed_operators
@@ -145,6 +146,13 @@ def stage_parameters(model: Transformer, tp: int, stage: int, split: tuple[int, 
     return sum(block.parameters for block in stage_blocks(model, shard, stage, split))
 
 
+class _Buffers(NamedTuple):
+    """Bytes of a tensor-parallel exchange: of an operand that is gathered, and of a result that is summed."""
+
+    gathered: int
+    summed: int
+
+
 def _block(
     name: str,
     operators: tuple[Operator, ...],
@@ -152,36 +160,38 @@ def _block(
     hidden_size: int,
     recomputed: frozenset[str] = frozenset(),
 ) -> Block:
-    buffer_bytes = 2 * shard.tokens * hidden_size
+    elements = shard.tokens * hidden_size
+    gathered = shard.operand_bytes(elements) if name == "layer" else 2 * elements
+    buffers = _Buffers(gathered, 2 * elements)
     again = [operator for operator in operators if operator.name in recomputed]
     return Block(
         name,
-        forward=tuple(_forward(operators, shard, buffer_bytes)),
-        recompute=tuple(_forward(again, shard, buffer_bytes)),
-        backward=tuple(_backward(operators, shard, buffer_bytes)),
+        forward=tuple(_forward(operators, shard, buffers)),
+        recompute=tuple(_forward(again, shard, buffers)),
+        backward=tuple(_backward(operators, shard, buffers)),
         parameters=sum(operator.parameters for operator in operators),
         saved_bytes=_saved_bytes(operators, recomputed),
     )
 
 
-def _forward(operators: Iterable[Operator], shard: Shard, buffer_bytes: int) -> Iterator[Item]:
+def _forward(operators: Iterable[Operator], shard: Shard, buffers: _Buffers) -> Iterator[Item]:
     """Yield a forward pass: a column-parallel operator gathers a split sequence, a row-parallel one sums its result."""
     for operator in operators:
         if operator.split == "column" and shard.is_sequence_split:
-            yield Exchange(f"{operator.name} input", "all-gather", buffer_bytes)
+            yield Exchange(f"{operator.name} input", "all-gather", buffers.gathered)
         yield operator.forward
         if operator.split == "row" and shard.tp > 1:
-            yield Exchange(f"{operator.name} sum", _summing(shard), buffer_bytes)
+            yield Exchange(f"{operator.name} sum", _summing(shard), buffers.summed)
 
 
-def _backward(operators: tuple[Operator, ...], shard: Shard, buffer_bytes: int) -> Iterator[Item]:
+def _backward(operators: tuple[Operator, ...], shard: Shard, buffers: _Buffers) -> Iterator[Item]:
     """Yield a backward pass: the mirror of the forward pass, a gather for a reduce-scatter and the reverse."""
     for operator in reversed(operators):
         if operator.split == "row" and shard.is_sequence_split:
-            yield Exchange(f"{operator.name} gradient", "all-gather", buffer_bytes)
+            yield Exchange(f"{operator.name} gradient", "all-gather", buffers.gathered)
         yield operator.backward
         if operator.split == "column" and shard.tp > 1:
-            yield Exchange(f"{operator.name} input gradient", _summing(shard), buffer_bytes)
+            yield Exchange(f"{operator.name} input gradient", _summing(shard), buffers.summed)
 
 
 def _summing(shard: Shard) -> str:

@@ -27,7 +27,7 @@ class _Kind:
     qkv_bias, output_bias, mlp_bias
         Biases, where no key says otherwise.
     bias_keys
-        Those of ``attention_bias`` and ``mlp_bias`` that are understood.
+        Those of ``attention_bias``, ``mlp_bias`` and ``no_bias`` that are understood.
     tied_embeddings
         Whether tables are tied where ``tie_word_embeddings`` is missing.
     kv_heads
@@ -104,7 +104,7 @@ def parse_huggingface(config: Mapping[str, Any], name: str = "config.json") -> T
     if model_type is None:
         raise InputError(keys.problems, file=name)
     fields = _fields(keys, _KINDS[model_type])
-    keys.refuse_other_attention(window_is_on=_KINDS[model_type].window_is_on)
+    keys.refuse_other_attention()
     keys.refuse_leftovers(model_type)
     if keys.problems:
         raise InputError(keys.problems, file=name)
@@ -165,7 +165,8 @@ def _fields(keys: Keys, kind: _Kind) -> dict[str, Any]:
         "qkv_bias": _bias(keys, kind, "attention_bias", kind.qkv_bias),
         "attention_output_bias": _bias(keys, kind, "attention_bias", kind.output_bias),
         "mlp_bias": _bias(keys, kind, "mlp_bias", kind.mlp_bias),
-        "learned_positions": keys.size("number of positions") if kind.learned_positions else 0,
+        "learned_positions": _learned_positions(keys, kind),
+        "sliding_window": keys.window(layers, is_on=kind.window_is_on),
         "qk_norm": kind.qk_norm,
         "dropout": any(_is_positive(keys.value(key)) for key in ("resid_pdrop", "hidden_dropout")),
         "mixture": kind.mixture(keys, layers) if kind.mixture else None,
@@ -174,6 +175,8 @@ def _fields(keys: Keys, kind: _Kind) -> dict[str, Any]:
 
 
 def _bias(keys: Keys, kind: _Kind, key: str, default: bool) -> bool:
+    if "no_bias" in kind.bias_keys:
+        return not keys.flag("no_bias", False)
     return keys.flag(key, default) if key in kind.bias_keys else default
 
 
@@ -184,9 +187,21 @@ def _tied_embeddings(keys: Keys, kind: _Kind) -> bool:
     return keys.flag("tie_word_embeddings", kind.tied_embeddings)
 
 
+def _learned_positions(keys: Keys, kind: _Kind) -> int:
+    if not kind.learned_positions or not keys.flag("learned_pos_emb", True):
+        return 0
+    if keys.flag("alibi", False):
+        keys.notes.append("alibi: no table of positions; what it adds to the scores has no count")
+        return 0
+    return keys.size("number of positions")
+
+
 def _kv_heads(keys: Keys, kind: _Kind, heads: int) -> int:
     if kind.kv_heads == "none":
         return heads
+    attention = keys.value("attn_type", "grouped_query_attention")
+    if attention in ("multihead_attention", "multiquery_attention"):
+        return heads if attention == "multihead_attention" else 1
     what = "number of key and value heads"
     key = keys.spelled(what)
     is_null = key in keys and keys.value(key) is None
@@ -215,8 +230,10 @@ def _ffn_size(keys: Keys, kind: _Kind, hidden_size: int) -> int:
     key = keys.spelled(what)
     if kind.ffn_factor is None or keys.value(key) is not None:
         return keys.size(what)
-    width = kind.ffn_factor * hidden_size
-    keys.notes.append(f"{key} is {'null' if key in keys else 'missing'}: {kind.ffn_factor} x hidden size = {width}")
+    factor = keys.count("expansion_ratio", "width of the MLP over hidden size") if "expansion_ratio" in keys else 0
+    width = (factor or kind.ffn_factor) * hidden_size
+    if not factor:
+        keys.notes.append(f"{key} is {'null' if key in keys else 'missing'}: {kind.ffn_factor} x hidden size = {width}")
     return width
 
 
@@ -323,6 +340,15 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "llama": _Kind(bias_keys=("attention_bias", "mlp_bias"), kv_heads="optional"),
     "mistral": _Kind(),
     "mixtral": _Kind(mixture=_mixtral_mixture),
+    "mpt": _Kind(
+        norm="layernorm",
+        gated_mlp=False,
+        learned_positions=True,
+        bias_keys=("no_bias",),
+        tied_embeddings=True,
+        ffn_factor=4,
+        note="LayerNorms count as with a bias, also under no_bias",
+    ),
     "qwen2": _Kind(qkv_bias=True, window_is_on=False),
     "qwen3": _Kind(qk_norm=True, bias_keys=("attention_bias",), head_dim="due", window_is_on=False),
     "qwen3_moe": _Kind(
@@ -339,7 +365,9 @@ _ARCHITECTURES: Final = {
     "GPTNeoXForCausalLM": "gpt_neox",
     "LlamaForCausalLM": "llama",
     "MistralForCausalLM": "mistral",
+    "MPTForCausalLM": "mpt",
     "MixtralForCausalLM": "mixtral",
+    "MptForCausalLM": "mpt",
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
     "Qwen3MoeForCausalLM": "qwen3_moe",

@@ -41,7 +41,7 @@ _OTHER_ATTENTION: Final = {
 }
 
 _IRRELEVANT: Final = """
-    _attn_implementation _attn_implementation_autoset _name_or_path activation_function architectures
+    _attn_implementation _attn_implementation_autoset alibi_bias_max attn_impl attn_uses_sequence_id prefix_lm _name_or_path activation_function architectures
     attention_dropout attn_implementation attn_pdrop auto_map aux_loss_alpha bad_words_ids begin_suppress_tokens
     bos_token_id cache_implementation chunk_size_feed_forward classifier_dropout clip_qkv
     cross_attention_hidden_size decoder_start_token_id diversity_penalty do_sample dtype early_stopping emb_pdrop
@@ -164,30 +164,47 @@ class Keys:
             self.refuse(key, f"true or false is due, not {value!r}")
         return value if isinstance(value, bool) else default
 
-    def refuse_other_attention(self, *, window_is_on: bool) -> None:
-        """Refuse every kind of attention but full causal attention, by its name.
+    def window(self, layers: int, *, is_on: bool) -> int:
+        """Read the tokens of a sliding window that all layers have; 0 where there is none.
+
+        Windows in some of the layers are refused.
 
         Parameters
         ----------
-        window_is_on
+        layers
+            Of the model; those from ``max_window_layers`` on have the window.
+        is_on
             Whether a ``sliding_window`` counts where ``use_sliding_window`` is missing.
         """
-        window = self.value("sliding_window")
-        if window and self.value("use_sliding_window", window_is_on):
+        kinds = {str(kind) for kind in self.listed("layer_types")}
+        others = sorted(kinds - {"full_attention", "sliding_attention"})
+        if others:
+            self.refuse("layer_types", f"{', '.join(others)} is not modelled; full_attention and sliding_attention are")
+        if len(kinds) > 1 and not others:
             self.refuse(
-                "sliding_window",
-                f"sliding-window attention over {window} tokens is not modelled; null means full attention",
+                "layer_types", "sliding windows in some of the layers are not modelled; in all or none they are"
             )
-        kinds = sorted({str(kind) for kind in self.listed("layer_types")} - {"full_attention"})
-        if kinds:
-            self.refuse("layer_types", f"{', '.join(kinds)} is not modelled; only full_attention is")
+        if (
+            not self.value("sliding_window")
+            or not self.value("use_sliding_window", is_on)
+            or kinds == {"full_attention"}
+        ):
+            return 0
+        first = 0 if kinds or not self.value("max_window_layers") else self.count("max_window_layers", "layer", 0)
+        if 0 < first < layers:
+            message = f"windows from layer {first} on are not modelled; in all layers or none they are"
+            self.refuse("max_window_layers", message)
+        return 0 if first else self.count("sliding_window", "tokens of the window")
+
+    def refuse_other_attention(self) -> None:
+        """Refuse every kind of attention but causal attention over all tokens or a window, by its name."""
         positions = self.value("position_embedding_type")
         if positions not in (None, "absolute", "rope", "rotary"):
             self.refuse(
                 "position_embedding_type", f"{positions} positions are not modelled; absolute, rope and rotary are"
             )
         for key, kind in _OTHER_ATTENTION.items():
-            if self.value(key):
+            if key not in self._read and self.value(key):
                 self.refuse(key, f"{kind} is not modelled")
 
     def refuse_leftovers(self, model_type: str) -> None:

@@ -106,6 +106,8 @@ class Transformer:
         Biases of the query/key/value projections, of the attention's output projection and of all MLP matrices.
     learned_positions
         Rows of a learned position table; 0 where positions are computed.
+    sliding_window
+        Tokens to which a token attends at most, itself included, in every layer; 0 where it attends to all before it.
     qk_norm
         Whether queries and keys are normed, one weight of `head_dim` each, shared by the heads.
     dropout
@@ -147,6 +149,7 @@ class Transformer:
     attention_output_bias: bool = False
     mlp_bias: bool = False
     learned_positions: int = 0
+    sliding_window: int = 0
     qk_norm: bool = False
     dropout: bool = False
     mixture: Mixture | None = None
@@ -191,6 +194,29 @@ class Transformer:
         if self.mla is None:
             return self.attention_heads * self.head_dim
         return self.attention_heads * (self.head_dim + self.mla.value_head_dim) // 2
+
+    def scores(self, sequence_length: int) -> int:
+        r"""Count the pairs of tokens of a sequence, per head, that attention works on; the masked half counts.
+
+        .. math:: s^2 \quad \text{or, with a window} \; w < s, \quad w (2 s - w)
+
+        which is twice the pairs that a causal mask with such a window leaves, less the diagonal.
+
+        Parameters
+        ----------
+        sequence_length
+            :math:`s`. >= 1.
+
+        Examples
+        --------
+        >>> import dataclasses
+        >>> from trnsim.workload import load_model
+        >>> model = load_model("llama3-8b")
+        >>> [dataclasses.replace(model, sliding_window=w).scores(4096) for w in (0, 1024, 4096)]
+        [16777216, 7340032, 16777216]
+        """
+        window = min(self.sliding_window or sequence_length, sequence_length)
+        return window * (2 * sequence_length - window)
 
     def layer_parameters(self, layer: int) -> int:
         """Count the parameters of one layer.
@@ -293,6 +319,8 @@ def _broken_rules(model: Transformer) -> Iterator[tuple[str, str]]:
     small = [size for size in sizes if getattr(model, size) < 1]
     for size in small:
         yield size, f"{getattr(model, size)} is not a size; it is at least 1"
+    if model.sliding_window < 0:
+        yield "sliding_window", f"{model.sliding_window} tokens are less than none; 0 says that there is no window"
     if model.learned_positions < 0:
         yield "learned_positions", f"{model.learned_positions} rows are less than none; 0 says that there is no table"
     if not small and model.mla is None and model.attention_heads % model.kv_heads:

@@ -1,12 +1,16 @@
 r"""The operators of a transformer on one tensor-parallel rank: FLOPs, HBM bytes, parameters, and what each keeps.
 
-Conventions, all per microbatch and rank, values in bf16 (2 bytes; fp8 changes the speed of the matmuls, not these):
+Conventions, all per microbatch and rank, values in bf16 (2 bytes) but for the operands of a layer's linear operators,
+which may be in fp8 or mxfp8:
 
 - A matrix multiplication of (M, K) by (K, N) is 2 M N K FLOPs and moves its two operands and its result once. Its
-  backward pass is two such multiplications, for the gradients of the input and of the weight.
-- Core attention is fused (flash): :math:`4 s^2 b\,a d/t` FLOPs forward over the full square, 2.5 times as many
-  backward, and no score matrix in memory. It keeps its inputs, its output and 4 bytes per head and token (the
-  logarithm of the softmax's denominator).
+  backward pass is two such multiplications, for the gradients of the input and of the weight. Operands are cast by the
+  operators around, which costs nothing of its own; the result is in bf16.
+- Core attention is :math:`4 s^2 b\,a d/t` FLOPs forward over the full square of scores, or what a sliding window leaves
+  of it. Fused (flash) it takes 2.5 times as many backward, has no score matrix in memory, and keeps its inputs, its
+  output and 4 bytes per head and token (the logarithm of the softmax's denominator). Unfused it takes twice as many
+  backward, passes over the scores with 6 bytes per score for softmax and causal mask, with dropout 11, in either direction, and
+  keeps its inputs and 2 bytes per score (the softmax), with dropout 5 (its mask and its result as well).
 - Everything else is a pass over its tensors: bytes, no FLOPs. A norm moves 4 bytes per element and 8 backward, a
   residual sum 6 (7 with the mask of a dropout) either way, an activation its input and its output, backward the
   gradient of the input too. Embedding and loss move 8 and 12 bytes per element of the stream, 16 and 10 per logit.
@@ -27,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from trnsim.workload.shard import kv_replication
+from trnsim.workload.shard import LAYER_OPERATORS, kv_replication
 
 if TYPE_CHECKING:
     from trnsim.workload.model import Transformer
@@ -201,16 +205,21 @@ def _mlp_operators(rank: _Rank, start: Tensor, end: Tensor) -> tuple[Operator, .
     )
 
 
+def _bf16_bytes(elements: int) -> int:
+    return 2 * elements
+
+
 class _Rank:
     """The widths of one rank, and the operators made from them."""
 
     def __init__(self, model: Transformer, shard: Shard) -> None:
-        self.model = model
+        self.model, self.shard = model, shard
         self.tokens, self.sequence_length = shard.tokens, shard.sequence_length
         self.hidden = model.hidden_size
         self.heads = model.attention_heads // shard.tp
         self.query = self.heads * model.head_dim
         self.kv = model.kv_heads * kv_replication(model.kv_heads, shard.tp) // shard.tp * model.head_dim
+        self.scores = shard.micro_batch * self.heads * model.scores(shard.sequence_length)
         self.ffn = model.ffn_size // shard.tp
         self.ffn_in = self.ffn * (2 if model.gated_mlp else 1)
         self.vocabulary = shard.vocabulary // shard.tp
@@ -245,18 +254,28 @@ class _Rank:
         """Multiply with a weight of `shape` (rows, columns); the gradient of a bias reads that of the result again."""
         rows, columns = shape
         flops = 2 * self.tokens * rows * columns
-        moved = 2 * (self.tokens * rows + rows * columns + self.tokens * columns)
-        for_bias = 2 * self.tokens * columns if bias else 0
+        operand = self.shard.operand_bytes if name in LAYER_OPERATORS else _bf16_bytes
+        before, weight, after = self.tokens * rows, rows * columns, self.tokens * columns
+        moved = operand(before) + operand(weight) + _bf16_bytes(after)
+        for_input = operand(after) + operand(weight) + _bf16_bytes(before)
+        for_weight = operand(before) + operand(after) + _bf16_bytes(weight)
+        for_bias = _bf16_bytes(after) if bias else 0
         return Operator(
             name,
             Work(name, flops, moved),
-            Work(name, 2 * flops, 2 * moved + for_bias),
+            Work(name, 2 * flops, for_input + for_weight + for_bias),
             reads=(source,),
             writes=(result,),
-            keeps=(source,),
+            keeps=(self._operand(source) if name in LAYER_OPERATORS else source,),
             parameters=(rows * columns if owns_weight else 0) + (columns if bias else 0),
             split=split,
         )
+
+    def _operand(self, tensor: Tensor) -> Tensor:
+        """Return a tensor as a linear operator of a layer keeps it."""
+        if self.shard.operands == "bf16":
+            return tensor
+        return Tensor(f"{tensor.name} in {self.shard.operands}", self.shard.operand_bytes(tensor.bytes // 2))
 
     def qkv(self, source: Tensor, result: Tensor) -> Operator:
         """Project to queries, keys and values, part them by heads and turn them, which is one more pass over them.
@@ -273,7 +292,7 @@ class _Rank:
             Work("qkv", plain.backward.flops, plain.backward.bytes + parting + 8 * normed),
             reads=plain.reads,
             writes=plain.writes,
-            keeps=(source, Tensor("queries, keys before their norm", 2 * normed)) if normed else (source,),
+            keeps=(*plain.keeps, *((Tensor("queries, keys before their norm", 2 * normed),) if normed else ())),
             parameters=plain.parameters
             + (columns if self.model.qkv_bias else 0)
             + (2 * self.model.head_dim if self.model.qk_norm else 0),
@@ -281,16 +300,23 @@ class _Rank:
         )
 
     def core_attention(self, source: Tensor, result: Tensor) -> Operator:
-        flops = 4 * self.tokens * self.sequence_length * self.query
+        flops = 4 * self.scores * self.model.head_dim
         moved = source.bytes + result.bytes
-        return Operator(
-            "core_attention",
-            Work("core_attention", flops, moved),
-            Work("core_attention", flops * 5 // 2, 2 * moved),
-            reads=(source,),
-            writes=(result,),
-            keeps=(source, result, Tensor("log-sum-exp", 4 * self.tokens * self.heads)),
-        )
+        if self.shard.attention == "flash":
+            backward = Work("core_attention", flops * 5 // 2, 2 * moved)
+            fused = (source, result, Tensor("log-sum-exp", 4 * self.tokens * self.heads))
+            return self._attention(Work("core_attention", flops, moved), backward, source, result, fused)
+        dropout = self.model.dropout
+        moved += 4 * self.scores  # the scores, written by one matmul and read by the other
+        passes = (11 if dropout else 6) * self.scores
+        kept = (source, Tensor("softmax, its mask and result", (5 if dropout else 2) * self.scores))
+        forward = Work("core_attention", flops, moved + passes)
+        return self._attention(forward, Work("core_attention", 2 * flops, 2 * moved + passes), source, result, kept)
+
+    def _attention(
+        self, forward: Work, backward: Work, source: Tensor, result: Tensor, keeps: tuple[Tensor, ...]
+    ) -> Operator:
+        return Operator("core_attention", forward, backward, reads=(source,), writes=(result,), keeps=keeps)
 
     def residual(self, name: str, sources: tuple[Tensor, Tensor], result: Tensor) -> Operator:
         mask = (Tensor(f"{name} mask", self.stream),) if self.model.dropout else ()

@@ -76,6 +76,10 @@ class Shard:
         The padded vocabulary, see `padded_vocabulary`.
     recompute
         ``"none"``, ``"selective"``, ``"full"`` or the operators of a layer that run again before their backward pass.
+    attention
+        ``"flash"``: one fused kernel, scores never in memory; ``"unfused"``: softmax and dropout pass over them.
+    operands
+        In what the linear operators of a layer read, keep and gather their operands: ``"bf16"``, ``"fp8"``, ``"mxfp8"``.
     """
 
     micro_batch: int
@@ -84,6 +88,8 @@ class Shard:
     sequence_parallel: bool
     vocabulary: int
     recompute: str | frozenset[str] = "none"
+    attention: str = "flash"
+    operands: str = "bf16"
 
     @property
     def tokens(self) -> int:
@@ -94,6 +100,10 @@ class Shard:
     def is_sequence_split(self) -> bool:
         """Whether sequence parallelism has anything to split."""
         return self.sequence_parallel and self.tp > 1
+
+    def operand_bytes(self, elements: int) -> int:
+        """Return the bytes of an operand of a layer's linear operators; in mxfp8 32 elements share a scale of one byte."""
+        return {"bf16": 2 * elements, "fp8": elements, "mxfp8": elements + -(-elements // 32)}[self.operands]
 
 
 def padded_vocabulary(vocabulary: int, tp: int, rules: str) -> int:

@@ -53,6 +53,7 @@ class ModelTable(Table):
     attention_output_bias: bool = Field(False, description="bias of the attention's output projection")
     mlp_bias: bool = Field(False, description="biases of the MLP matrices")
     learned_positions: Size = Field(0, description="rows of a learned position table; 0 without one")
+    sliding_window: Size = Field(0, description="tokens that a token attends to at most; 0 for all before it")
     qk_norm: bool = Field(False, description="whether queries and keys are normed")
     dropout: bool = Field(False, description="whether attention and MLP outputs pass a dropout in training")
     mixture: MixtureTable | None = Field(None, description="a mixture of experts in place of the MLP")
@@ -91,6 +92,7 @@ class ModelTable(Table):
             attention_output_bias=self.attention_output_bias,
             mlp_bias=self.mlp_bias,
             learned_positions=self.learned_positions,
+            sliding_window=self.sliding_window,
             qk_norm=self.qk_norm,
             dropout=self.dropout,
             mixture=_mixture(self.mixture),
