@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SERVERS = {
     "trn3-gen2-ultraserver": (144, ("sled-switch", "rack-switch", "cross-rack"), ("chip", "sled", "rack")),
     "trn2.48xlarge": (16, ("neuronlink-xy",), ("chip",)),
-    "trn1.32xlarge": (16, ("neuronlink-v2",), ("chip",)),
+    "trn1.32xlarge": (16, ("neuronlink",), ("chip",)),
 }
 """Chips, kinds of links, kinds of places."""
 
