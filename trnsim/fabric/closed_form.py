@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.collectives import algorithm_names, program
 from trnsim.collectives.policy import neuron_algorithm
@@ -14,11 +14,13 @@ from trnsim.fabric.layout import Layout, arrange, lay_out, renumbered
 from trnsim.fabric.paths import Paths
 from trnsim.fabric.price import Cost
 from trnsim.fabric.steps import step_traffic, transfer_traffic
+from trnsim.fabric.struck import Struck
 from trnsim.parallel import Group
 from trnsim.topology.links import CORE_LINK
+from trnsim.topology.perturbations import Impairments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trnsim.collectives import Pattern, Phase
     from trnsim.fabric.price import Price
@@ -32,6 +34,13 @@ CANDIDATES = ("direct", "recursive-halving-doubling", "ring", "hierarchical")
 """Algorithms among which a training step chooses, as far as they know the operation; of equals the first is taken."""
 
 
+class LaidOut(NamedTuple):
+    """An algorithm, and its phases: the traffic of one step, the steps, and the share of the buffer per transfer."""
+
+    algorithm: str
+    phases: Sequence[tuple[Traffic, int, Fraction]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """Where groups lie that lie alike, and what operations cost there.
@@ -40,12 +49,15 @@ class Place:
     ----------
     layout
         Common to all groups of this place.
+    programs
+        What has been laid on the links so far, by operation and algorithm.
     costs
-        What has been priced so far, by operation and algorithm.
+        What has been priced so far, by these and by the servers with impaired links and the first members there.
     """
 
     layout: Layout
-    costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
+    programs: dict[tuple[str, str], LaidOut] = field(default_factory=dict)
+    costs: dict[tuple[str, str, tuple[tuple[int, int], ...]], Cost] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +77,8 @@ class ClosedFormFabric:
         The machine.
     placement
         Which rank is where.
+    impairments
+        Degraded and failed links. A group that touches a server with one is looked at there by itself.
 
     Notes
     -----
@@ -95,12 +109,15 @@ class ClosedFormFabric:
 
     cluster: ClusterTopology
     placement: Placement
+    impairments: Impairments = field(default_factory=Impairments)
+    _struck: Struck = field(init=False, repr=False)
     _paths: Paths = field(init=False, repr=False)
     _places: dict[Group, Place] = field(default_factory=dict, init=False, repr=False)
     _by_layout: dict[Layout, Place] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_paths", Paths(self.cluster, self.placement.ranks_per_chip))
+        object.__setattr__(self, "_struck", Struck(self._paths, self.placement, self.impairments))
 
     def price(self, op: str, algorithm: str, group: Group, size_bytes: float) -> Price:
         """Return what an operation costs by a given algorithm.
@@ -120,9 +137,9 @@ class ClosedFormFabric:
             If a name is unknown, the size is negative, or the group spans servers that nothing joins.
         """
         place = self._place(group)
-        if (op, algorithm) not in place.costs:
-            place.costs[op, algorithm] = self._program_cost(op, algorithm, place.layout)
-        return place.costs[op, algorithm].price(size_bytes)
+        if (op, algorithm) not in place.programs:
+            place.programs[op, algorithm] = self._program(op, algorithm, place.layout)
+        return self._cost(op, algorithm, group).price(size_bytes)
 
     def best(self, op: str, group: Group, size_bytes: float, candidates: Iterable[str] = ()) -> Price:
         """Return the price by the fastest of several algorithms, the first of equals.
@@ -181,13 +198,15 @@ class ClosedFormFabric:
         """
         if source == target:
             raise ValueError(f"rank {source} cannot send to itself")
-        place = self._place(Group(min(source, target), abs(target - source), size=2))
+        place_of = Group(min(source, target), abs(target - source), size=2)
+        place = self._place(place_of)
         here, there = (0, 1) if source < target else (1, 0)
         key = ("send", f"{here} to {there}")
-        if key not in place.costs:
-            traffic = transfer_traffic(place.layout, here, there, self._paths)
-            place.costs[key] = self._cost("direct", place.layout, [(traffic, 1, Fraction(1))])
-        return place.costs[key].price(size_bytes)
+        if key not in place.programs:
+            kept = self.impairments.of_links
+            traffic = transfer_traffic(place.layout, here, there, self._paths, is_kept=kept)
+            place.programs[key] = LaidOut("direct", [(traffic, 1, Fraction(1))])
+        return self._cost(*key, place_of).price(size_bytes)
 
     def link_counts(self) -> dict[str, int]:
         """Count the directed links of each kind in the cluster, core links of ranks that share a chip included."""
@@ -197,7 +216,9 @@ class ClosedFormFabric:
 
     def _place(self, group: Group) -> Place:
         if group not in self._places:
-            layout = self._as_priced(lay_out(group, self.placement))
+            layout = lay_out(group, self.placement)
+            if not self._struck_members(group):
+                layout = self._as_priced(layout)
             self._places[group] = self._by_layout.setdefault(layout, Place(layout))
         return self._places[group]
 
@@ -214,7 +235,10 @@ class ClosedFormFabric:
         whole = all(block % chips == 0 or block <= apart or block >= self.cluster.chips for block in self._paths.blocks)
         return moved if whole else layout
 
-    def _program_cost(self, op: str, algorithm: str, layout: Layout) -> Cost:
+    def _struck_members(self, group: Group) -> dict[int, int]:
+        return self._struck.members(group) if self.impairments.of_links else {}
+
+    def _program(self, op: str, algorithm: str, layout: Layout) -> LaidOut:
         plan = program(op, algorithm, arrange(layout, self.cluster.server_topology.server))
         traffics: dict[frozenset[tuple[Pattern, int]], Traffic] = {}
         phases = []
@@ -222,24 +246,42 @@ class ClosedFormFabric:
             moves, fraction = _in_units(phase)
             alike = frozenset(moves.items())
             if alike not in traffics:
-                traffics[alike] = step_traffic(moves, layout, self._paths)
+                kept = self.impairments.of_links
+                traffics[alike] = step_traffic(moves, layout, self._paths, is_kept=kept)
             phases.append((traffics[alike], phase.steps, fraction))
-        return self._cost(plan.algorithm, layout, phases)
+        return LaidOut(plan.algorithm, phases)
 
-    def _cost(self, algorithm: str, layout: Layout, phases: Iterable[tuple[Traffic, int, Fraction]]) -> Cost:
-        """Add up phases, each given as the traffic of one step, the steps, and the share of the buffer per transfer."""
-        groups_per_chip = math.ceil(self.placement.ranks_per_chip / layout.members_per_chip)
+    def _cost(self, op: str, algorithm: str, group: Group) -> Cost:
+        """Add up the phases of a program that has been laid out."""
+        place, struck = self._place(group), self._struck_members(group)
+        key = (op, algorithm, tuple(struck.items()))
+        if key in place.costs:
+            return place.costs[key]
         latency_s = 0.0
         seconds: dict[str, float] = defaultdict(float)
         links: dict[str, float] = defaultdict(float)
-        for traffic, steps, fraction in phases:
-            kind, seconds_per_byte = traffic.bottleneck(groups_per_chip)
+        groups_per_chip = math.ceil(self.placement.ranks_per_chip / place.layout.members_per_chip)
+        for traffic, steps, fraction in place.programs[op, algorithm].phases:
+            kind, seconds_per_byte, step_s = self._slowest(traffic, groups_per_chip, struck)
             share = steps * fraction
-            latency_s += steps * traffic.latency_s
+            latency_s += steps * step_s
             seconds[kind] += float(share) * seconds_per_byte
             for carrier, transfers in traffic.carried().items():
                 links[carrier] += share.numerator * transfers / share.denominator
-        return Cost(algorithm, latency_s, dict(seconds), dict(links))
+        place.costs[key] = Cost(place.programs[op, algorithm].algorithm, latency_s, dict(seconds), dict(links))
+        return place.costs[key]
+
+    def _slowest(self, traffic: Traffic, groups_per_chip: int, struck: Mapping[int, int]) -> tuple[str, float, float]:
+        """Return the kind of the slowest link of a step, its seconds per byte of a transfer, and the longest latency."""
+        numbers = {server: traffic.numbers[member % len(traffic.numbers)] for server, member in struck.items()}
+        kind, seconds = traffic.bottleneck(groups_per_chip, Counter(numbers.values()))
+        latency_s = traffic.latency_s
+        for server, number in numbers.items():
+            other, there, way_s = self._struck.bottleneck(traffic, number, server, groups_per_chip)
+            latency_s = max(latency_s, way_s)
+            if there > seconds:
+                kind, seconds = other, there
+        return kind, seconds, latency_s
 
 
 def _in_units(phase: Phase) -> tuple[dict[Pattern, int], Fraction]:

@@ -14,7 +14,7 @@ from trnsim.parallel import Slot
 from trnsim.topology.torus import torus_coordinates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from trnsim.hardware import Server
     from trnsim.parallel import Group, Placement
@@ -80,9 +80,18 @@ class Layout:
     def contents(self) -> Counter[tuple[Slot, ...]]:
         """Count the servers by what they hold of the group: places with the server's number left at 0."""
         contents: Counter[tuple[Slot, ...]] = Counter()
-        for _, slots in groupby(self.unit, key=lambda slot: slot.server):
-            contents[tuple(Slot(0, slot.chip, slot.core) for slot in slots)] += self.repetitions
+        for content in self._contents_in_order():
+            contents[content] += self.repetitions
         return contents
+
+    def content_numbers(self) -> list[int]:
+        """Return, by member of the unit, the number of its server's content in the order of `contents`."""
+        number = {content: index for index, content in enumerate(self.contents())}
+        return [number[content] for content in self._contents_in_order() for _ in content]
+
+    def _contents_in_order(self) -> Iterator[tuple[Slot, ...]]:
+        for _, slots in groupby(self.unit, key=lambda slot: slot.server):
+            yield tuple(Slot(0, slot.chip, slot.core) for slot in slots)
 
     def endpoints(self, chips: int, members: int) -> list[int]:
         """Return the number of the chip in the cluster for the first `members`, servers having `chips` chips.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from trnsim.topology.links import CORE_LINK
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
     from trnsim.parallel import Slot
-    from trnsim.topology import ClusterTopology, FabricTopology
+    from trnsim.topology import ClusterTopology, FabricTopology, Link
 
 __all__ = ["NIC", "Paths", "TierPath", "Wire"]
 
@@ -29,11 +29,14 @@ class Wire:
     ----------
     kind
         Class of the link.
+    ends
+        The two places that it joins.
     bytes_per_s
         What it carries. 0 for a NIC, whose rate depends on how far up the fabric its bytes go.
     """
 
     kind: str
+    ends: tuple[Hashable, Hashable]
     bytes_per_s: float = 0.0
 
 
@@ -129,8 +132,12 @@ class Paths:
         return (self._wire(((chip, core), (chip, other)), CORE_LINK, rate),), facts.neuron_cores.link_latency_s.value
 
     def _between_chips(self, chip: int, other: int) -> tuple[tuple[Wire, ...], float]:
+        return self.over(self.cluster.server_topology.route(chip, other))
+
+    def over(self, links: Iterable[Link]) -> tuple[tuple[Wire, ...], float]:
+        """Return the wires of some links, and the latency of a path over them."""
         wires, latency_s = [], 0.0
-        for link in self.cluster.server_topology.route(chip, other):
+        for link in links:
             rate = link.bandwidth_bytes_per_s * link.count
             wires.append(self._wire((link.source, link.target), link.kind, rate))
             latency_s += link.latency_s
@@ -138,7 +145,7 @@ class Paths:
 
     def _wire(self, ends: tuple[Hashable, Hashable], kind: str, bytes_per_s: float = 0.0) -> Wire:
         if (wire := self._wires.get(ends)) is None:
-            wire = self._wires[ends] = Wire(kind, bytes_per_s)
+            wire = self._wires[ends] = Wire(kind, ends, bytes_per_s)
         return wire
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["step_traffic", "transfer_traffic"]
 
 
-def step_traffic(moves: Mapping[Pattern, int], layout: Layout, paths: Paths) -> Traffic:
+def step_traffic(moves: Mapping[Pattern, int], layout: Layout, paths: Paths, *, is_kept: bool = False) -> Traffic:
     """Return the traffic of a step in which every member sends by several patterns at once.
 
     Parameters
@@ -30,13 +30,15 @@ def step_traffic(moves: Mapping[Pattern, int], layout: Layout, paths: Paths) -> 
         Patterns, and for each how many transfers of the counted size one of its transfers stands for.
     layout, paths
         Where the members are, and what joins them.
+    is_kept
+        Whether the traffic keeps its transfers by place.
 
     Raises
     ------
     ValueError
         If a transfer leaves its server and there is no fabric.
     """
-    traffic = Traffic(paths)
+    traffic = Traffic(paths, is_kept)
     if list(moves.items()) == [(Everyone(layout.size), 1)]:
         _add_everyone(traffic, layout)
         return traffic
@@ -47,10 +49,11 @@ def step_traffic(moves: Mapping[Pattern, int], layout: Layout, paths: Paths) -> 
     return traffic
 
 
-def transfer_traffic(layout: Layout, source: int, target: int, paths: Paths) -> Traffic:
+def transfer_traffic(layout: Layout, source: int, target: int, paths: Paths, *, is_kept: bool = False) -> Traffic:
     """Return the traffic of a single transfer between two members of a group."""
-    traffic = Traffic(paths)
+    traffic = Traffic(paths, is_kept)
     here, there = layout.slot(source), layout.slot(target)
+    traffic.numbers = [layout.slot(member).server for member in range(layout.size)]
     if here.server == there.server:
         traffic.inside(here.server, here, there)
     else:
@@ -80,6 +83,7 @@ def _add_pattern(traffic: Traffic, layout: Layout, pattern: Pattern, window: int
     """Add the transfers of a window of members, each `times`."""
     slots = [layout.slot(member) for member in range(window)]
     traffic.copies.update({slot.server: layout.size // window for slot in slots})
+    traffic.numbers = [slot.server for slot in slots]
     crossing: list[tuple[int, int]] = []
     for source, here in enumerate(slots):
         for target in pattern.targets(source):
@@ -124,7 +128,9 @@ def _add_everyone(traffic: Traffic, layout: Layout) -> None:
     Routes are followed inside one server of each content only. Between servers the NIC of a chip carries what its
     members exchange with all members elsewhere; nothing of that is listed pair by pair.
     """
-    for number, (content, servers) in enumerate(layout.contents().items()):
+    contents = layout.contents()
+    traffic.numbers = layout.content_numbers()
+    for number, (content, servers) in enumerate(contents.items()):
         traffic.copies[number] = servers
         on_chip: dict[int, list[Slot]] = {}
         for slot in content:

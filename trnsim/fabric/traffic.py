@@ -37,13 +37,22 @@ class Traffic:
         Transfers between servers, over the whole group, by the tier of the fabric in which they turn round.
     inside_latency_s
         The longest latency of a path inside a server.
+    numbers
+        By member, the server under which its transfers are counted; repeats itself.
+    between, beyond
+        The same transfers by the places that they join, and by the chip whose NIC they take and whether they leave by it;
+        kept where `is_kept`, for servers whose links are not as those of others.
     """
 
     paths: Paths
+    is_kept: bool = False
     loads: Counter[tuple[int, Wire]] = field(default_factory=Counter)
     copies: dict[int, int] = field(default_factory=dict)
     by_tier: Counter[int] = field(default_factory=Counter)
     inside_latency_s: float = 0.0
+    numbers: list[int] = field(default_factory=lambda: [0])
+    between: dict[int, Counter[tuple[Slot, Slot]]] = field(default_factory=dict)
+    beyond: dict[int, Counter[tuple[int, bool]]] = field(default_factory=dict)
 
     def inside(self, server: int, source: Slot, target: Slot, transfers: int = 1) -> None:
         """Add transfers between two places of a server."""
@@ -51,14 +60,21 @@ class Traffic:
         self.inside_latency_s = max(self.inside_latency_s, latency_s)
         for wire in wires:
             self.loads[server, wire] += transfers
+        if self.is_kept:
+            self.between.setdefault(server, Counter())[source, target] += transfers
 
     def leaves(self, server: int, chip: int, transfers: int = 1) -> None:
         """Add transfers that go out through the NIC of a chip."""
-        self.loads[server, self.paths.nic(chip, out=True)] += transfers
+        self._over_nic(server, chip, out=True, transfers=transfers)
 
     def arrives(self, server: int, chip: int, transfers: int = 1) -> None:
         """Add transfers that come in through the NIC of a chip."""
-        self.loads[server, self.paths.nic(chip, out=False)] += transfers
+        self._over_nic(server, chip, out=False, transfers=transfers)
+
+    def _over_nic(self, server: int, chip: int, *, out: bool, transfers: int) -> None:
+        self.loads[server, self.paths.nic(chip, out=out)] += transfers
+        if self.is_kept:
+            self.beyond.setdefault(server, Counter())[chip, out] += transfers
 
     @property
     def latency_s(self) -> float:
@@ -76,7 +92,12 @@ class Traffic:
                 carried[kind] += transfers
         return carried
 
-    def bottleneck(self, groups_per_chip: int) -> tuple[str, float]:
+    @property
+    def top(self) -> int | None:
+        """The highest tier that a transfer reaches; None if all stay in their servers."""
+        return max(self.by_tier) if self.by_tier else None
+
+    def bottleneck(self, groups_per_chip: int, struck: Mapping[int, int] | None = None) -> tuple[str, float]:
         """Return the kind of the slowest link, and its seconds per byte of a transfer.
 
         What goes to other servers has the rate of the highest tier that any of it reaches.
@@ -85,10 +106,15 @@ class Traffic:
         ----------
         groups_per_chip
             Parallel groups that do the same on each chip: they share its links to other chips and its NIC.
+        struck
+            How many of the servers that are counted as one have impaired links and are looked at by themselves.
         """
         worst, slowest = 0.0, NIC
-        outside = self.paths.tiers[max(self.by_tier)] if self.by_tier else None
-        for (_, wire), transfers in self.loads.items():
+        outside = None if self.top is None else self.paths.tiers[self.top]
+        without = {number for number, count in (struck or {}).items() if self.copies.get(number, 1) <= count}
+        for (server, wire), transfers in self.loads.items():
+            if server in without:
+                continue
             kind, rate = wire.kind, wire.bytes_per_s
             if kind == NIC and outside:
                 kind, rate = outside.limit, outside.bytes_per_s

@@ -58,3 +58,18 @@ class Placement:
         """Return the number of a rank's chip in the whole cluster: server x chips + chip."""
         slot = self.slot(rank)
         return slot.server * self.chips + slot.chip
+
+    def ranks_on(self, endpoint: int) -> range:
+        """Return the ranks on a chip of the cluster.
+
+        Examples
+        --------
+        >>> Placement(ranks_per_chip=2, chips=4, chip_order=(0, 1, 3, 2)).ranks_on(6)
+        range(14, 16)
+        """
+        server, chip = divmod(endpoint, self.chips)
+        if self.chip_order:
+            block, place = divmod(chip, len(self.chip_order))
+            chip = block * len(self.chip_order) + self.chip_order.index(place)
+        first = (server * self.chips + chip) * self.ranks_per_chip
+        return range(first, first + self.ranks_per_chip)

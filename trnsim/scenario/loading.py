@@ -11,6 +11,7 @@ from trnsim.parallel import split_layers
 from trnsim.scenario.derived import defaults_of, derived_of
 from trnsim.scenario.draft import read_draft
 from trnsim.scenario.rules import broken_rules
+from trnsim.scenario.rules.perturbations import perturbations_of, places_of
 from trnsim.scenario.rules.pipeline import virtual_stages_of
 from trnsim.scenario.rules.ranks import ranks_of
 from trnsim.scenario.spec import Cluster, Collectives, Layout, Run, Scenario, ScheduleSpec, Training
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from trnsim.documents import Document
     from trnsim.scenario.draft import Draft
+    from trnsim.topology.perturbations import Perturbation
     from trnsim.workload import Transformer
 
 __all__ = ["load"]
@@ -86,6 +88,7 @@ def _resolved(draft: Draft) -> Scenario:
         schedule=_schedule(draft),
         collectives=Collectives(file.collectives.algorithm, file.collectives.policy),
         run=Run(**file.run.model_dump() | {"skew": file.run.skew == "on"}),
+        perturbations=_perturbations(draft),
         derived={},
         defaults={},
         warnings=(),
@@ -96,6 +99,11 @@ def _resolved(draft: Draft) -> Scenario:
         defaults=defaults_of(draft, scenario),
         warnings=tuple(warnings_of(draft, scenario)),
     )
+
+
+def _perturbations(draft: Draft) -> tuple[Perturbation, ...]:
+    places = places_of(draft)
+    return () if places is None else perturbations_of(draft, places)
 
 
 def _cluster(draft: Draft) -> Cluster:

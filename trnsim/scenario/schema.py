@@ -8,13 +8,13 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from trnsim.documents import WHOLE, Choice, Table
 from trnsim.scenario.algorithms import AlgorithmTable, read_algorithms
+from trnsim.scenario.perturbation_table import PerturbationTable  # noqa: TC001 - pydantic reads it
 from trnsim.schedules import interleaved_names, schedule_names
 from trnsim.workload import recomputed_operators
 
 __all__ = ["LATER_TABLES", "SYNONYMS", "ScenarioFile", "json_schema"]
 
 LATER_TABLES: Final = {
-    "perturbations": "slow chips and links",
     "operations": "months of failures and checkpoints",
 }
 """Tables of later work, refused by name."""
@@ -274,14 +274,16 @@ class RunTable(Table):
 
     steps: Annotated[int, Field(ge=1, le=100_000), WHOLE] = Field(default=2, description="steps to simulate")
     seed: Annotated[int, Field(ge=0, lt=2**64), WHOLE] = Field(
-        default=0, description="seed of the run; nothing is drawn yet, so it changes no result"
+        default=0, description="seed of the run: which chips and links perturbations strike"
     )
     fidelity: Annotated[str, Choice("closed_form", "flow", later=("chunk",))] = Field(
         default="flow",
         description="how the network is modelled: flow shares links among the transfers on them, closed_form does not",
     )
-    folding: Annotated[str, Choice("auto", "off", later=("verify",))] = Field(
-        default="auto", description="auto simulates ranks that behave alike once, off every rank; both give the same"
+    folding: Annotated[str, Choice("auto", "off", "verify")] = Field(
+        default="auto",
+        description="auto simulates ranks that behave alike once, off every rank, with the same result; verify does both and compares "
+        "every operation of every rank",
     )
     engine: Annotated[str, Choice("auto", "events", later=("replay",))] = Field(
         default="auto", description="how time is run: by the events of SimPy, the only way yet"
@@ -316,6 +318,9 @@ class ScenarioFile(Table):
         default_factory=CollectivesTable, description="how collectives are carried out"
     )
     run: RunTable = Field(default_factory=RunTable, description="how the step is simulated")
+    perturbations: list[PerturbationTable] | None = Field(
+        default=None, description="chips and links that are not as the datasheet has them"
+    )
 
 
 def json_schema() -> dict[str, Any]:

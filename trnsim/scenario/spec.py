@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from trnsim.hardware import Server, SoftwareFamily
     from trnsim.topology import FabricSpec
+    from trnsim.topology.perturbations import Perturbation
     from trnsim.workload import Transformer
 
 __all__ = ["Cluster", "Collectives", "Layout", "Run", "Scenario", "ScheduleSpec", "Training"]
@@ -183,7 +184,8 @@ class Run:
     steps, seed
         Steps to simulate, >= 1; seed of every random stream, >= 0.
     fidelity, folding, engine
-        ``"flow"`` or ``"closed_form"``; ``"auto"`` or ``"off"``; ``"auto"`` or ``"events"``.
+        ``"flow"`` or ``"closed_form"``; ``"auto"``, ``"off"`` or ``"verify"``; ``"auto"`` or
+        ``"events"``.
     skew
         Whether passes and collectives lose time to skew.
     mfu_peak
@@ -214,6 +216,8 @@ class Scenario:
         The file it was read from.
     cluster, model, training, layout, schedule, collectives, run
         Its parts.
+    perturbations
+        Chips and links that are not as the datasheet has them, of different names.
     derived
         What was not in the file and follows from it, in words: dp, microbatches, stage split, padded vocabulary, ...
     defaults
@@ -231,6 +235,7 @@ class Scenario:
     schedule: ScheduleSpec
     collectives: Collectives
     run: Run
+    perturbations: tuple[Perturbation, ...]
     derived: Mapping[str, str]
     defaults: Mapping[str, str]
     warnings: tuple[str, ...]

@@ -10,28 +10,41 @@ from trnsim.fabric import ClosedFormFabric
 from trnsim.parallel import Mesh, Placement
 from trnsim.topology import ClusterTopology, cluster_topology
 from trnsim.topology.links import CORE_LINK
-from trnsim.training import Rates, StepSpec
+from trnsim.topology.perturbations import impair
+from trnsim.topology.places import Places
+from trnsim.training import Rates, StepSpec, slow_ranks
 from trnsim.workload import GRADIENT_BYTES, Shard
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trnsim.hardware import Sourced
     from trnsim.scenario import Scenario
+    from trnsim.topology.perturbations import Hits, Impairments
 
 Bound = Literal["low", "value", "high"]
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where the ranks of a scenario are, and what joins them."""
+    """Where the ranks of a scenario are, what joins them, what is impaired, and by which perturbation."""
 
     mesh: Mesh
     placement: Placement
     cluster: ClusterTopology
     fabric: ClosedFormFabric
+    impairments: Impairments
+    hits: Mapping[str, Hits]
 
     def meeting_tier(self, a: int, b: int) -> int:
         """Tier of the scale-out fabric at which two chips of different servers meet."""
         return self.cluster.fabric.meeting_tier(a, b) if self.cluster.fabric else 0
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Chips below one switch group of each tier of the scale-out fabric."""
+        fabric = self.cluster.fabric
+        return tuple(fabric.chips_below(tier) for tier in range(fabric.tiers_used)) if fabric else ()
 
     def link_rates(self) -> dict[str, float]:
         """Return what one link of each kind, core links included, carries in one direction, bytes/s."""
@@ -52,7 +65,10 @@ def build_machine(scenario: Scenario) -> Machine:
     mesh = Mesh({axis: getattr(layout, axis) for axis in ("tp", "cp", "pp", "dp")}, layout.order)
     placement = Placement(scenario.ranks_per_chip, cluster.server.chips, _chip_order(scenario))
     topology = cluster_topology(cluster.server, cluster.servers, cluster.fabric)
-    return Machine(mesh, placement, topology, ClosedFormFabric(topology, placement))
+    places = Places(cluster.server, cluster.servers, topology.fabric)
+    impairments, hits = impair(scenario.perturbations, places, scenario.run.seed)
+    fabric = ClosedFormFabric(topology, placement, impairments)
+    return Machine(mesh, placement, topology, fabric, impairments, hits)
 
 
 def _chip_order(scenario: Scenario) -> tuple[int, ...]:
@@ -140,4 +156,6 @@ def build_step(scenario: Scenario, machine: Machine, rates: Rates, *, folding: b
         overlap=training.data_parallel_overlap == "buckets",
         steps=scenario.run.steps,
         folding=folding,
+        impairments=machine.impairments,
+        slow=slow_ranks(machine.mesh, machine.placement, machine.impairments),
     )

@@ -60,7 +60,7 @@ def simulate(scenario: Scenario) -> Result:
     memories = check_memory(scenario)
     machine = build_machine(scenario)
     try:
-        run = run_engine(scenario, machine, folding=scenario.run.folding == "auto")
+        run = run_engine(scenario, machine, folding=scenario.run.folding != "off")
     except OverflowError:
         message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
         raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None

@@ -58,7 +58,7 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool) -> Simula
     """Run the engine with the best numbers of the software family."""
     spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
-    folded = fold(spec, communication, machine.meeting_tier)
+    folded = fold(spec, communication, machine.meeting_tier, machine.blocks)
     engine = new_engine(scenario)
     members = populate(engine, spec, folded)
     engine.run()

@@ -64,10 +64,12 @@ class ServerTopology:
             If there is no such chip.
         """
         if (route := self._routes.get((a, b))) is None:
-            nodes = self._path(a, b)
-            route = tuple(link_between(self.graph, *ends) for ends in pairwise(nodes))
-            self._routes[a, b] = route
+            route = self._routes[a, b] = self.links_along(self._path(a, b))
         return route
+
+    def links_along(self, nodes: Iterable[str]) -> tuple[Link, ...]:
+        """Return the links between nodes that follow one another."""
+        return tuple(link_between(self.graph, *ends) for ends in pairwise(nodes))
 
     def link_counts(self) -> dict[str, int]:
         """Count the directed links of each kind: two per cable."""

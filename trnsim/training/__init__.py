@@ -1,5 +1,6 @@
 """One training step: blocks priced into passes, ranks folded into cohorts, the story that each rank lives."""
 
+from trnsim.training.blemishes import slow_ranks
 from trnsim.training.cohorts import Member, populate
 from trnsim.training.communication import Communication, RankPrices, UnservedGroupError, collective_skew_s
 from trnsim.training.folding import Folding, Node, fold
@@ -44,6 +45,7 @@ __all__ = [
     "fold",
     "gradient_buckets",
     "populate",
+    "slow_ranks",
     "stage_passes",
     "train",
 ]

@@ -92,7 +92,7 @@ class _Planner:
         """Return the plan of a node's ranks."""
         spec, stage, prices, skewed = self.spec, node.stage, node.prices, self._skewed
         data = spec.mesh.size("dp")
-        update_s = spec.rates.memory_s(spec.optimizer_bytes(stage.parameters))
+        update_s = spec.rates.at_speed(node.speed).memory_s(spec.optimizer_bytes(stage.parameters))
         return RankPlan(
             turns=stage.turns,
             passes={place: self._passes(held, node) for place, held in stage.virtual_stages.items()},
@@ -109,13 +109,14 @@ class _Planner:
 
     def _passes(self, held: VirtualStage, node: Node) -> StagePasses:
         spec, tensor = self.spec, node.prices.tensor
-        key = (id(held), *((use, price.spent) for use, price in tensor.items()))
+        key = (id(held), node.speed, node.pace, *((use, price.spent) for use, price in tensor.items()))
         if key not in self.passes:
 
             def transfer(exchange: Exchange) -> Transfer:
                 return self._skewed(exchange.op, spec.mesh.size("tp"), tensor[exchange.op, exchange.bytes])
 
-            self.passes[key] = stage_passes(held.blocks, spec.rates, transfer, held.buckets, spec.shard.recompute)
+            own, pace = spec.rates.at_speed(node.speed), spec.rates.at_speed(node.pace)
+            self.passes[key] = stage_passes(held.blocks, own, transfer, held.buckets, spec.shard.recompute, pace=pace)
         return self.passes[key]
 
     def _skewed(self, op: str, ranks: int, price: Price) -> Transfer:

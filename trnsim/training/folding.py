@@ -1,7 +1,7 @@
 """Which ranks behave alike: nodes that sit alike are priced, and their colours refined.
 
-The fold does not depend on how fast ranks work, because all ranks of a stage work alike; what tells
-them apart is what their transfers cost and whom they meet.
+All ranks of a stage work alike, but for those on slow chips and in groups with one; what tells them apart otherwise is
+what their transfers cost and whom they meet. The fold does not depend on how fast a healthy rank works.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Colouring, Meeting, refine
+from trnsim.training.blemishes import blemishes
 from trnsim.training.communication import Coordinates
-from trnsim.training.replicas import ReplicaClass, replica_classes
+from trnsim.training.replicas import ReplicaClass, Replicas
 from trnsim.training.stages import Stage, pipeline_stages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from trnsim.schedules import Pipeline
     from trnsim.training.communication import Communication, RankPrices
-    from trnsim.training.replicas import MeetingTier
+    from trnsim.training.replicas import Blocks, MeetingTier
     from trnsim.training.spec import StepSpec
 
 
@@ -37,12 +38,21 @@ class Node:
         How many they are.
     prices
         What each of them pays.
+    speed, pace
+        Share of the healthy speed at which each of them works, and the slowest of its tensor group does.
     """
 
     stage: Stage
     first_rank: int
     ranks: int
     prices: RankPrices
+    speed: float
+    pace: float
+
+    @property
+    def colour(self) -> Hashable:
+        """What tells it apart before it has met anybody."""
+        return self.stage.number, self.prices.key, self.speed, self.pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,8 @@ class Folding:
         stage is before the first.
     colouring
         Which nodes behave alike.
+    node_of
+        From a rank to the number of its node.
     """
 
     stages: tuple[Stage, ...]
@@ -69,6 +81,7 @@ class Folding:
     meetings: tuple[Meeting, ...]
     neighbours: tuple[tuple[int, int], ...]
     colouring: Colouring
+    node_of: Callable[[int], int]
 
 
 class _Seat(NamedTuple):
@@ -78,11 +91,12 @@ class _Seat(NamedTuple):
     pp: int
     replica_class: int
 
-    def coordinates(self, classes: Sequence[ReplicaClass]) -> Coordinates:
-        return Coordinates(self.tp, self.pp, classes[self.replica_class].first)
+    def in_replica(self, replica: int) -> Coordinates:
+        """Return its coordinates in one of the replicas."""
+        return Coordinates(self.tp, self.pp, replica)
 
 
-def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier) -> Folding:
+def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier, blocks: Blocks) -> Folding:
     """Sort the ranks of a step by how they behave.
 
     Parameters
@@ -93,25 +107,46 @@ def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier
         Prices its transfers.
     meeting_tier
         Tier of the fabric at which two chips of different servers meet.
+    blocks
+        Chips below one switch group of each tier.
     """
     stages = pipeline_stages(spec)
-    classes = _classes(spec, meeting_tier)
+    replicas = _replicas(spec, meeting_tier, blocks)
+    classes = replicas.classes
     seats = _seats(spec, classes)
-    nodes = tuple(_node(seat, spec, communication, stages, classes) for seat in seats)
+    nodes = tuple(_nodes(seats, spec, communication, stages, classes))
     number = {seat: index for index, seat in enumerate(seats)}
+
+    def node_of(rank: int) -> int:
+        place = spec.mesh.coordinates(rank)
+        return number[_Seat(place["tp"], place["pp"], replicas.class_of(place["dp"]))]
+
     meetings = tuple(_meetings(spec, classes, number))
     neighbours = tuple(_neighbours(seat, spec.pipeline, number) for seat in seats)
     if spec.folding:
-        colouring = refine([(node.stage.number, node.prices.key) for node in nodes], meetings, neighbours)
+        colouring = refine([node.colour for node in nodes], meetings, neighbours)
     else:
         colouring = Colouring(tuple(range(len(nodes))), len(nodes))
-    return Folding(stages, nodes, meetings, neighbours, colouring)
+    return Folding(stages, nodes, meetings, neighbours, colouring, node_of)
 
 
-def _classes(spec: StepSpec, meeting_tier: MeetingTier) -> list[ReplicaClass]:
+class _Apart:
+    """All replicas apart, without folding."""
+
+    def __init__(self, replicas: int) -> None:
+        self.classes = [ReplicaClass(replica, 1, replica) for replica in range(replicas)]
+
+    @staticmethod
+    def class_of(replica: int) -> int:
+        """Return the number of a replica's class."""
+        return replica
+
+
+def _replicas(spec: StepSpec, meeting_tier: MeetingTier, blocks: Blocks) -> Replicas | _Apart:
     if not spec.folding:
-        return [ReplicaClass(replica, 1) for replica in range(spec.mesh.size("dp"))]
-    return replica_classes(spec.mesh, spec.placement, meeting_tier)
+        return _Apart(spec.mesh.size("dp"))
+    wrong = blemishes(spec.mesh, spec.placement, spec.impairments, blocks)
+    return Replicas(spec.mesh, spec.placement, meeting_tier, wrong)
 
 
 def _seats(spec: StepSpec, classes: Sequence[ReplicaClass]) -> list[_Seat]:
@@ -122,19 +157,34 @@ def _seats(spec: StepSpec, classes: Sequence[ReplicaClass]) -> list[_Seat]:
         for stage in range(mesh.size("pp"))
         for tensor in range(mesh.size("tp"))
     ]
-    return sorted(found, key=lambda seat: mesh.rank(seat.coordinates(classes)._asdict()))
+    return sorted(found, key=lambda seat: mesh.rank(seat.in_replica(classes[seat.replica_class].first)._asdict()))
 
 
-def _node(
-    seat: _Seat,
+def _nodes(
+    seats: Sequence[_Seat],
     spec: StepSpec,
     communication: Communication,
     stages: Sequence[Stage],
     classes: Sequence[ReplicaClass],
-) -> Node:
-    where, stage = seat.coordinates(classes), stages[seat.pp]
-    prices = communication.prices(where, stage.exchanges, stage.buckets)
-    return Node(stage, spec.mesh.rank(where._asdict()), classes[seat.replica_class].replicas, prices)
+) -> Iterator[Node]:
+    """Yield a node for each seat; replicas that pay the same are priced once."""
+    priced: dict[Coordinates, RankPrices] = {}
+    for seat in seats:
+        stage, replicas = stages[seat.pp], classes[seat.replica_class]
+        payer = seat.in_replica(replicas.like)
+        if payer not in priced:
+            priced[payer] = communication.prices(payer, stage.exchanges, stage.buckets)
+        rank = spec.mesh.rank(seat.in_replica(replicas.first)._asdict())
+        speed, pace = _speeds(spec, rank)
+        yield Node(stage, rank, replicas.replicas, priced[payer], speed, pace)
+
+
+def _speeds(spec: StepSpec, rank: int) -> tuple[float, float]:
+    """Return the speed of a rank, and that of the slowest of its tensor group."""
+    if not spec.slow:
+        return 1.0, 1.0
+    group = spec.mesh.group("tp", rank).members()
+    return spec.slow.get(rank, 1.0), min(spec.slow.get(mate, 1.0) for mate in group)
 
 
 def _meetings(spec: StepSpec, classes: Sequence[ReplicaClass], number: Mapping[_Seat, int]) -> Iterator[Meeting]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from trnsim.engine import Activity, Part
+from trnsim.engine import Activity, Part, seconds
 from trnsim.workload import Exchange, Work
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     _Runs = tuple[tuple[str, Sequence[Work | Exchange]], ...]
 
 COMPUTE, RECOMPUTE, SKEW, OVERHEAD, EXPOSED_TP = "compute", "recompute", "skew", "overhead", "exposed_tp"
+STRAGGLER_WAIT = "straggler_wait"
 HOST_SHARE_OF_RECOMPUTE = {"none": 0.0, "full": 1.0}
 HOST_SHARE_OF_PARTIAL_RECOMPUTE = 0.3  # fitted with selective recompute, Megatron-LM on A100
 
@@ -97,6 +98,8 @@ def stage_passes(
     transfer: Callable[[Exchange], Transfer],
     buckets: Sequence[Bucket],
     recompute: str | frozenset[str],
+    *,
+    pace: Rates | None = None,
 ) -> StagePasses:
     """Price the blocks of a virtual stage.
 
@@ -112,14 +115,17 @@ def stage_passes(
         Gradient buckets, at whose ends the backward pass can be cut.
     recompute
         Recompute mode, for the host's share of launching it.
+    pace
+        Speed of the slowest rank of the tensor group, by default this one's. From its first collective on a pass goes at
+        that pace, and the group leaves it together; what a faster rank waits is a part of its own.
     """
     host_layers_s = rates.host_layer_s * sum(block.name == "layer" for block in blocks)
     again = HOST_SHARE_OF_RECOMPUTE.get(str(recompute or "none"), HOST_SHARE_OF_PARTIAL_RECOMPUTE)
-    forward = _PassPricer(rates, transfer, _forward_runs, host_layers_s + rates.host_pass_s)
-    backward = _PassPricer(rates, transfer, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s)
-    backward_parts = backward.parts(blocks[::-1])
+    forward = _Pricing(transfer, _forward_runs, host_layers_s + rates.host_pass_s, blocks)
+    backward = _Pricing(transfer, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s, blocks[::-1])
+    forward_parts, backward_parts = (each.paced(rates, pace or rates) for each in (forward, backward))
     return StagePasses(
-        _activity("forward", forward.parts(blocks)),
+        _activity("forward", forward_parts),
         _activity("backward", backward_parts),
         tuple(_activity("backward", run) for run in _cut(backward_parts, [bucket.blocks for bucket in buckets])),
         tuple(buckets),
@@ -132,6 +138,38 @@ def _forward_runs(block: Block) -> _Runs:
 
 def _backward_runs(block: Block) -> _Runs:
     return ((RECOMPUTE, block.recompute), (COMPUTE, block.backward))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pricing:
+    """One pass over blocks, at whatever speed."""
+
+    transfer: Callable[[Exchange], Transfer]
+    runs: Callable[[Block], _Runs]
+    host_s: float
+    blocks: Sequence[Block]
+
+    def parts(self, rates: Rates) -> list[list[Part]]:
+        return _PassPricer(rates, self.transfer, self.runs, self.host_s).parts(self.blocks)
+
+    def paced(self, rates: Rates, pace: Rates) -> list[list[Part]]:
+        """Return the parts of a rank whose group waits at each collective for one that has another pace."""
+        own = self.parts(rates)
+        if pace == rates:
+            return own
+        blocks = [list(_padded(*pair)) for pair in zip(own, self.parts(pace), strict=True)]
+        first = next(index for index, parts in enumerate(own) if any(part.heading == EXPOSED_TP for part in parts))
+        head = next(index for index, part in enumerate(own[first]) if part.heading == EXPOSED_TP)
+        tail = _padded(own[first][head:], self.parts(pace)[first][head:])
+        return [*own[:first], [*own[first][:head], *tail], *blocks[first + 1 :]]
+
+
+def _padded(own: Sequence[Part], pace: Sequence[Part]) -> Iterator[Part]:
+    """Follow each part by the wait for who takes longer; host time that hides in the wait is not booked."""
+    for mine, theirs in zip(own, pace, strict=True):
+        yield mine if mine.duration_ps <= theirs.duration_ps else theirs
+        if waits_ps := max(0, theirs.duration_ps - mine.duration_ps):
+            yield Part(f"{mine.name}: slower chips", STRAGGLER_WAIT, seconds(waits_ps))
 
 
 @dataclass(frozen=True, slots=True)

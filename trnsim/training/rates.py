@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -57,6 +57,18 @@ class Rates:
     host_pass_s: float
     collective_skew_s: float
     scale_skew_fraction: float
+
+    def at_speed(self, speed: float) -> Rates:
+        """Return the rates of a chip that does everything itself at a share of this speed; the host is not slower."""
+        return (
+            self
+            if speed == 1
+            else replace(
+                self,
+                peak_flops_per_s=self.peak_flops_per_s * speed,
+                memory_bandwidth_bytes_per_s=self.memory_bandwidth_bytes_per_s * speed,
+            )
+        )
 
     @property
     def matmul_flops_per_s(self) -> float:

@@ -9,7 +9,10 @@ from trnsim.schedules import Pipeline
 from trnsim.workload import OPTIMIZER_BYTES, WEIGHT_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trnsim.parallel import Mesh, Placement
+    from trnsim.topology.perturbations import Impairments
     from trnsim.training.rates import Rates
     from trnsim.workload import Shard, Transformer
 
@@ -46,6 +49,10 @@ class StepSpec:
         Steps to simulate. >= 1.
     folding
         Whether ranks that behave alike are simulated once.
+    impairments
+        Slow chips, and links that are not as others.
+    slow
+        Speeds of the ranks on slow chips, as a share of `rates`.
     """
 
     model: Transformer
@@ -64,6 +71,8 @@ class StepSpec:
     overlap: bool
     steps: int
     folding: bool
+    impairments: Impairments
+    slow: Mapping[int, float]
 
     @property
     def pipeline(self) -> Pipeline:

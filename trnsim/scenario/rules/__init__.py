@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trnsim.scenario.rules import batch, machine, pipeline, ranks, scale, shapes
+from trnsim.scenario.rules import batch, machine, perturbations, pipeline, ranks, scale, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["broken_rules"]
 
-_RULES = (*machine.RULES, *ranks.RULES, *shapes.RULES, *pipeline.RULES, *batch.RULES, *scale.RULES)
+_RULES = (
+    *machine.RULES,
+    *ranks.RULES,
+    *shapes.RULES,
+    *pipeline.RULES,
+    *batch.RULES,
+    *scale.RULES,
+    *perturbations.RULES,
+)
 
 
 def broken_rules(draft: Draft) -> Iterator[Problem]:

@@ -1,0 +1,181 @@
+"""Servers with impaired links: what transfers cost there that cost the same on all others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from trnsim.fabric.paths import NIC
+from trnsim.topology.detours import detour, without
+from trnsim.topology.links import CORE_LINK
+from trnsim.topology.places import Trunk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trnsim.fabric.paths import Paths, Wire
+    from trnsim.fabric.traffic import Traffic
+    from trnsim.parallel import Group, Placement, Slot
+    from trnsim.topology import FabricTopology
+    from trnsim.topology.perturbations import Impairments
+
+    Route = tuple[tuple[Wire, ...], float]
+
+__all__ = ["Struck"]
+
+
+@dataclass(frozen=True, eq=False)
+class Struck:
+    """The servers of a cluster whose links are impaired.
+
+    Parameters
+    ----------
+    paths
+        The ways of healthy servers.
+    placement
+        Which rank is where.
+    impairments
+        What is wrong.
+
+    Notes
+    -----
+    Bytes go round a cable that has failed on the way of fewest latency, which may lead through other chips. A chip whose
+    NIC has failed uses that of the nearest chip that has one. Below a degraded trunk every chip has its share of what is
+    left, as if all sent at once. Detours are not counted in the bytes on links.
+    """
+
+    paths: Paths
+    placement: Placement
+    impairments: Impairments
+    _detours: dict[tuple[frozenset[tuple[str, str]], int, int], Route] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    @cached_property
+    def servers(self) -> frozenset[int]:
+        """Servers that have an impaired link, or hang below one."""
+        return frozenset(self.inside | {chip // self.paths.chips for chip in self._chips_outside})
+
+    @cached_property
+    def inside(self) -> frozenset[int]:
+        """Servers that have an impaired link inside."""
+        return frozenset(self.impairments.cables)
+
+    @cached_property
+    def _chips_outside(self) -> frozenset[int]:
+        """Chips whose way to other servers is impaired."""
+        found = set(self.impairments.nics)
+        fabric = self.paths.cluster.fabric
+        for trunk in self.impairments.trunks if fabric else ():
+            below = self.paths.blocks[trunk.tier]
+            found.update(range(trunk.group * below, min((trunk.group + 1) * below, self.paths.cluster.chips)))
+        return frozenset(found)
+
+    def members(self, group: Group) -> dict[int, int]:
+        """Return the struck servers of a group, each with its first member there."""
+        per_server, last = self.placement.ranks_per_server, group.first + group.stride * (group.size - 1)
+        is_inside = group.first // per_server == last // per_server
+        found = {}
+        for server in sorted(self.inside if is_inside else self.servers):
+            member = max(0, -(-(server * per_server - group.first) // group.stride))
+            rank = group.first + member * group.stride
+            if member < group.size and rank // per_server == server:
+                found[server] = member
+        return found
+
+    def bottleneck(self, traffic: Traffic, number: int, server: int, groups_per_chip: int) -> tuple[str, float, float]:
+        """Return the kind of the slowest link of a struck server, its seconds per byte of a transfer, and a latency.
+
+        Parameters
+        ----------
+        traffic
+            Of a step, with its transfers by place.
+        number
+            The server of the traffic that is loaded as this one.
+        server
+            The struck server.
+        groups_per_chip
+            Parallel groups that do the same on each chip.
+        """
+        loads, doors, latency_s = self._loads(traffic, number, server)
+        worst, slowest = 0.0, NIC
+        shares = self._shares(server)
+        for wire, transfers in loads.items():
+            sharers = 1 if wire.kind == CORE_LINK else groups_per_chip
+            seconds = transfers * sharers / (wire.bytes_per_s * shares.get(wire.ends, 1.0))
+            if seconds > worst:
+                worst, slowest = seconds, wire.kind
+        for (chip, _), transfers in doors.items():
+            kind, rate = self._nic_rate(server * self.paths.chips + chip, traffic.top)
+            if (seconds := transfers * groups_per_chip / rate) > worst:
+                worst, slowest = seconds, kind
+        return slowest, worst, latency_s
+
+    def _loads(
+        self, traffic: Traffic, number: int, server: int
+    ) -> tuple[Counter[Wire], Counter[tuple[int, bool]], float]:
+        """Lay the transfers of a server on the wires and NICs that are left to it."""
+        loads: Counter[Wire] = Counter()
+        doors: Counter[tuple[int, bool]] = Counter()
+        latency_s = 0.0
+        for (source, target), transfers in traffic.between.get(number, {}).items():
+            wires, way_s = self._route(server, source, target)
+            latency_s = max(latency_s, way_s)
+            for wire in wires:
+                loads[wire] += transfers
+        for (chip, out), transfers in traffic.beyond.get(number, {}).items():
+            door = self._door(server, chip)
+            doors[door, out] += transfers
+            if door != chip:
+                wires, way_s = self._between_chips(server, *((chip, door) if out else (door, chip)))
+                latency_s = max(latency_s, way_s + traffic.latency_s)
+                for wire in wires:
+                    loads[wire] += transfers
+        return loads, doors, latency_s
+
+    def _shares(self, server: int) -> Mapping[tuple[object, object], float]:
+        cables = self.impairments.cables.get(server, {})
+        return {ends: share for pair, share in cables.items() for ends in (pair, pair[::-1])}
+
+    def _route(self, server: int, source: Slot, target: Slot) -> Route:
+        if source.chip == target.chip:
+            return self.paths.inside(source, target)
+        return self._between_chips(server, source.chip, target.chip)
+
+    def _between_chips(self, server: int, source: int, target: int) -> Route:
+        cables = self.impairments.cables.get(server, {})
+        failed = frozenset(pair for pair, share in cables.items() if not share)
+        key = (failed, source, target)
+        if key not in self._detours:
+            self._detours[key] = self._way(*key)
+        return self._detours[key]
+
+    def _way(self, failed: frozenset[tuple[str, str]], source: int, target: int) -> Route:
+        template = self.paths.cluster.server_topology
+        links = template.route(source, target)
+        if failed & {pair for link in links for pair in ((link.source, link.target), (link.target, link.source))}:
+            links = template.links_along(detour(without(template, failed), f"chip {source}", f"chip {target}"))
+        return self.paths.over(links)
+
+    def _door(self, server: int, chip: int) -> int:
+        """Return the chip whose NIC a chip uses."""
+        first, nics = server * self.paths.chips, self.impairments.nics
+        if nics.get(first + chip, 1.0):
+            return chip
+        others = [other for other in range(self.paths.chips) if nics.get(first + other, 1.0)]
+        return min(others, key=lambda other: (self._between_chips(server, chip, other)[1], other))
+
+    def _nic_rate(self, chip: int, top: int | None) -> tuple[str, float]:
+        """Return what limits the bytes of a chip up to a tier, and their rate."""
+        fabric: FabricTopology | None = self.paths.cluster.fabric
+        if fabric is None or top is None:
+            raise ValueError("nothing leaves a server")
+        tier = self.paths.tiers[top]
+        found = [(tier.bytes_per_s, tier.limit), (fabric.link_rates()[NIC] * self.impairments.nics.get(chip, 1.0), NIC)]
+        for level, below in enumerate(self.paths.blocks[:top]):
+            share = self.impairments.trunks.get(Trunk(level, chip // below), 1.0)
+            found.append((fabric.trunk_bandwidth_bytes_per_s(level) * share / below, tier.kinds[level + 1]))
+        rate, kind = min(found)
+        return kind, rate
