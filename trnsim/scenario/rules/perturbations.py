@@ -36,7 +36,7 @@ def places_of(draft: Draft) -> Places | None:
         return None
     if cluster.servers == 1:
         return Places(server, 1, None)
-    if fabric is None or server.efa is None or fabric.problem(server.chips, cluster.servers) is not None:
+    if fabric is None or server.scale_out is None or fabric.problem(server.chips, cluster.servers) is not None:
         return None
     return Places(server, cluster.servers, FabricTopology(fabric, server, cluster.servers))
 
