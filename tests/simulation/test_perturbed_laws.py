@@ -86,7 +86,9 @@ def check_folding(folder: Path, fabric: Path, machine: dict[str, Any]) -> None:
     # Law (D4): one process per colour gives every rank the trajectory that one process per rank gives.
     try:
         folded = simulate_small(folder, **machine, cluster__fabric=fabric)
-    except InputError as error:  # an instance takes only some numbers of cores; links that fail may cut the cluster in two
+    except (
+        InputError
+    ) as error:  # an instance takes only some numbers of cores; links that fail may cut the cluster in two
         assume("layout.dp" not in str(error) and "cut" not in str(error))
         raise
     off = simulate_small(folder, **machine, cluster__fabric=fabric, run__folding="off")
