@@ -70,6 +70,11 @@ CROSS_ENTROPY: Final = {"fused": (2, 2), "eager": (6, 10)}
 ``fused``: the bf16 logits, then their gradient in their place. ``eager``, as PyTorch does it step by step in fp32: the
 bf16 logits and an fp32 copy; then the logits and two fp32 gradients, of the logarithms and of the copy.
 """
+EAGER_IN_PARTS: Final = (10, 14)
+"""The same where tensor-parallel ranks have a part of the vocabulary each, as PyTorch's ``loss_parallel``.
+
+Forward the copy, the shifted copy and its exponentials; backward the gradient, the exponentials and their sum.
+"""
 UNFUSED_UPDATE_BYTES: Final = 12
 """Of a parameter while Adam is several kernels on lists of tensors: fp32 gradient, root of the variance, denominator."""
 
@@ -297,7 +302,8 @@ def _count(
     operators = _OPERATORS[block.name](model, shard)
     if block.name == "head":
         logits = shard.tokens * shard.vocabulary // shard.tp
-        forward, backward = (each * logits for each in CROSS_ENTROPY[cross_entropy])
+        in_parts = cross_entropy == "eager" and shard.tp > 1
+        forward, backward = (each * logits for each in (EAGER_IN_PARTS if in_parts else CROSS_ENTROPY[cross_entropy]))
     else:
         touched = (sum(tensor.bytes for tensor in (*each.reads, *each.writes)) for each in operators)
         forward, backward = 0, whole.saved_bytes - block.saved_bytes + max(touched)
