@@ -30,7 +30,9 @@ GIB = 2**30
 PARTS = Breakdown(
     compute=5.0, recompute=1.0, skew=0.25, exposed_tp=0.75, exposed_pp=0.5, exposed_dp=0.25, bubble=2.0, optimizer=0.25
 )
-TERMS = MemoryTerms(weights=2 * GIB, gradients=4 * GIB, optimizer=3 * GIB, activations=8 * GIB, buffers=1 * GIB)
+TERMS = MemoryTerms(
+    weights=2 * GIB, gradients=4 * GIB, optimizer=3 * GIB, activations=7 * GIB, communication=1 * GIB, buffers=1 * GIB
+)
 
 
 def fake_timeline() -> Timeline:

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from trnsim.scenario import load
     from trnsim.simulation import simulate
     from trnsim.simulation.collective import collective
+    from trnsim.simulation.memory_report import memory_over_time as memory
 
     __version__: str
 
-__all__ = ["Result", "__version__", "collective", "load", "simulate"]
+__all__ = ["Result", "__version__", "collective", "load", "memory", "simulate"]
 
 _HOMES = {
-    "Result": "trnsim.results",
-    "collective": "trnsim.simulation.collective",
-    "load": "trnsim.scenario",
-    "simulate": "trnsim.simulation",
+    "Result": ("trnsim.results", "Result"),
+    "collective": ("trnsim.simulation.collective", "collective"),
+    "load": ("trnsim.scenario", "load"),
+    "memory": ("trnsim.simulation.memory_report", "memory_over_time"),
+    "simulate": ("trnsim.simulation", "simulate"),
 }
 
 
@@ -34,7 +36,8 @@ def __getattr__(name: str) -> Any:
 
         return version("trnsim")
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        home, its_name = _HOMES[name]
+        return getattr(import_module(home), its_name)
     raise AttributeError(f"module 'trnsim' has no attribute {name!r}")
 
 

@@ -233,3 +233,27 @@ def test_a_run_without_steps_has_no_window() -> None:
     engine.cohort("stage 0", ranks=1, first="dp0")
     with pytest.raises(ValueError, match="at least one"):
         last_step(engine.cohorts)
+
+
+def test_a_collective_can_follow_another_one() -> None:
+    # The first takes 2 s from the last arrival at 1 s; the second, on another group, 3 s from its end on, though it was
+    # launched at once, and also if the first is long over.
+    engine = Engine()
+    early, late = (engine.cohort(name, ranks=1, first=name) for name in ("early", "late"))
+    first, second = (Collective(axis, {early: 1, late: 1}) for axis in ("dp", "dp copies"))
+
+    def story(rank: Cohort, seconds: float) -> Story:
+        yield from rank.perform(work(seconds))
+        one = rank.launch(first, REDUCE, "one", Transfer(2.0))
+        two = rank.launch(second, REDUCE, "two", Transfer(3.0), after=one)
+        yield from rank.wait(one, REDUCE)
+        yield from rank.wait(two, REDUCE)
+        again = rank.launch(second, REDUCE, "again", Transfer(0.5), after=one)
+        yield from rank.wait(again, REDUCE)
+        rank.end_step()
+
+    engine.start(early, story(early, 0.25))
+    engine.start(late, story(late, 1.0))
+    engine.run()
+    assert last_step(engine.cohorts).duration_s == 1 + 2 + 3 + 0.5
+    assert account(early, last_step(engine.cohorts)).by_heading()["straggler_wait"] == 0.75

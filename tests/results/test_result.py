@@ -53,7 +53,7 @@ def test_document_holds_the_promised_keys_in_order() -> None:
     assert set(step_keys.split()) <= document["step"].keys()
     assert list(document["step"]["breakdown_s"]) == BREAKDOWN_KEYS
     assert list(document["memory"]) == ["limit_bytes", "worst_rank", "worst_stage", "bytes", "by_term_bytes"]
-    terms = ["weights", "gradients", "optimizer", "activations", "buffers"]
+    terms = ["weights", "gradients", "optimizer", "activations", "communication", "buffers"]
     assert list(document["memory"]["by_term_bytes"]) == terms
     collective_keys = (
         "name op axis algorithm group_size bytes count time_s algbw_bytes_per_s busbw_bytes_per_s exposed_s"

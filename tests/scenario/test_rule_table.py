@@ -14,6 +14,7 @@ HOLDS: Final = {
         "scenario/test_rules.py::test_dp_is_derived_and_the_degrees_multiply_to_the_ranks",
         "scenario/test_rules.py::test_degrees_that_do_not_divide_name_the_nearest_that_do",
         "scenario/test_rules.py::test_more_ranks_than_the_cluster_has_is_a_matter_of_capacity",
+        "scenario/test_rules.py::test_groups_that_share_fill_the_data_parallel_ranks",
     ),
     2: (
         "scenario/test_rules.py::test_idle_chips_only_where_they_are_allowed",

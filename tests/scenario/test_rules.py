@@ -439,6 +439,16 @@ def test_a_chip_without_a_peak_for_the_precision(write: Callable[..., Path]) -> 
             ("layout.dp=1", "collectives.algorithm=ring"),
             "collectives.algorithm has no effect: no group has two members",
         ),
+        (("layout.zero=0", "layout.zero_group=2"), "layout.zero_group has no effect: ZeRO-0 shares nothing"),
+        (("training.prefetch=2",), "training.prefetch has no effect: ZeRO-1 gathers no weights for a pass"),
+        (
+            ("layout.zero=3", "training.bucket_parameters=4e7"),
+            "training.bucket_parameters has no effect: ZeRO-3 exchanges block by block",
+        ),
+        (
+            ("layout.zero=3", "training.data_parallel_overlap=buckets", "training.prefetch=2"),
+            "training.prefetch has no effect: training.data_parallel_overlap is buckets",
+        ),
         (("cluster.fabric=ultracluster",), "cluster.fabric has no effect: there is one server"),
         (("training.fp8_matmuls=linear",), "training.fp8_matmuls has no effect: precision is bf16"),
         (("training.fp8_operands=true",), "training.fp8_operands has no effect: precision is bf16"),
@@ -491,3 +501,35 @@ def test_what_was_read_into_a_model_is_shown(base: Base) -> None:
 def test_the_example_of_the_readme_has_no_warning(base: Base) -> None:
     # the base scenario is the main one
     assert base().warnings == ()
+
+
+# --- sharing -------------------------------------------------------------------------------------------------------
+
+
+def test_groups_that_share_fill_the_data_parallel_ranks(base: Base, problems: Problems) -> None:
+    # dp 32 = 4 groups of 8; 12 do not divide it, and 8 and 16 are the nearest that do.
+    scenario = base("layout.zero_group=8")
+    assert scenario.layout.zero_group == 8
+    assert scenario.derived["hybrid sharding"] == "4 groups of 8 ranks that share = dp 32"
+    problem = only(problems("layout.zero_group=12"))
+    assert problem.key == "layout.zero_group"
+    assert problem.message == "dp 32 is no multiple of 12 ranks that share; the nearest that divide it are 8 or 16"
+    assert base().layout.zero_group == 32
+    assert "hybrid sharding" not in base().derived
+
+
+def test_a_server_holds_whole_groups(base: Base, problems: Problems) -> None:
+    # 144 chips a server: replicas of tp 8 x pp 9 = 72 make 2 to a server; with dp innermost of pp, 18 of 8, and 32 is no
+    # multiple of 18.
+    assert base("layout.zero_group=server").layout.zero_group == 2
+    assert base("layout.zero_group=server", "layout.zero=0").layout.zero_group == 32
+    problem = only(problems("layout.zero_group=server", "layout.order=[tp, cp, dp, pp]"))
+    assert "144 ranks of a server hold 18 neighbours along dp, 8 ranks apart, and dp is 32" in problem.message
+
+
+def test_zero_3_gathers_ahead_unless_the_family_overlaps_nothing(base: Base) -> None:
+    assert base("layout.zero=3").training.data_parallel_overlap == "prefetch"
+    assert base("layout.zero=2").training.data_parallel_overlap == "buckets"
+    nothing = ("layout.zero=3", "cluster.software=neuron-trn1")
+    assert base(*nothing).training.data_parallel_overlap == "none"
+    assert base("training.gradient_dtype=bf16").training.reduce_dtype == "bf16"

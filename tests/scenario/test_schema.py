@@ -17,11 +17,12 @@ def test_every_key_of_the_contract_is_there_and_no_other() -> None:
     assert keys["ClusterTable"] == {"server", "servers", "fabric", "lnc", "allow_idle", "software"}
     assert keys["TrainingTable"] == {
         "sequence_length", "global_batch", "micro_batch", "precision", "fp8_matmuls", "fp8_operands",
-        "attention", "gradient_dtype", "recompute", "bucket_parameters",
-        "data_parallel_overlap",
+        "attention", "gradient_dtype", "reduce_dtype", "states", "fused_update", "cross_entropy", "recompute",
+        "recompute_early_stop", "bucket_parameters", "data_parallel_overlap", "tensor_parallel_overlap", "prefetch",
     }  # fmt: skip
     assert keys["LayoutTable"] == {
-        "rank", "order", "tp", "cp", "pp", "ep", "dp", "zero", "sequence_parallel", "stages", "rules",
+        "rank", "order", "tp", "cp", "pp", "ep", "dp", "zero", "zero_group", "reshard_after_forward",
+        "sequence_parallel", "stages", "rules",
     }  # fmt: skip
     assert keys["ScheduleTable"] == {"kind", "virtual_stages", "sends"}
     assert keys["CollectivesTable"] == {"algorithm", "policy"}

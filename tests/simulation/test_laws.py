@@ -52,15 +52,19 @@ def small_switches(folder: Path) -> Path:
     order=st.permutations(["tp", "dp", "pp"]),
     tp=st.sampled_from([1, 2, 4, 8, 16]),
     pp=st.integers(1, 8),
-    dp=st.integers(1, 6),
+    dp=st.integers(1, 12),
     microbatches=st.integers(1, 4),
     kind=st.sampled_from(schedule_names()),
     virtual_stages=st.integers(2, 3),
     sends=st.sampled_from(["blocking", "overlapped"]),
-    zero=st.integers(0, 1),
-    overlap=st.sampled_from(["none", "buckets"]),
+    zero=st.integers(0, 3),
+    sharing=st.sampled_from([1, 1, 2, 3]),
+    overlap=st.sampled_from(["none", "buckets", "prefetch"]),
+    prefetch=st.integers(1, 3),
+    reshard=st.sampled_from(["true", "false"]),
     tied=st.sampled_from(["true", "false"]),
     recompute=st.sampled_from(["none", "selective", "full"]),
+    ring=st.sampled_from(["none", "ring"]),
     algorithm=st.sampled_from(["auto", "ring", "direct", "hierarchical", "recursive-halving-doubling"]),
     is_small=st.booleans(),
 )
@@ -78,9 +82,13 @@ def test_folding_changes_nothing(
     virtual_stages: int,
     sends: str,
     zero: int,
+    sharing: int,
     overlap: str,
+    prefetch: int,
+    reshard: str,
     tied: str,
     recompute: str,
+    ring: str,
     algorithm: str,
     is_small: bool,
 ) -> None:
@@ -104,9 +112,13 @@ def test_folding_changes_nothing(
         "layout__pp": pp,
         "layout__dp": dp,
         "layout__zero": zero,
+        "layout__zero_group": dp // sharing if dp % sharing == 0 and dp // sharing > 1 else "all",
+        "layout__reshard_after_forward": reshard,
+        "training__prefetch": prefetch,
         "training__global_batch": microbatches * dp,
         "training__data_parallel_overlap": overlap,
         "training__recompute": recompute,
+        "training__tensor_parallel_overlap": ring,
         "model__tied_embeddings": tied,
         "schedule__kind": kind,
         "schedule__virtual_stages": virtual_stages,
@@ -145,6 +157,33 @@ def test_switch_groups_that_end_inside_a_server_tell_replicas_apart(
     }
     folded = simulate_small(folder, **overrides)
     off = simulate_small(folder, **overrides, run__folding="off")
+    assert folded.provenance.fingerprint == off.provenance.fingerprint
+    assert (folded.step, folded.links) == (off.step, off.links)
+
+
+@pytest.mark.parametrize(
+    ("servers", "dp", "group", "layout"), [(24, 24, 4, {"tp": 8, "pp": 2}), (12, 48, 6, {"tp": 4, "pp": 1})]
+)
+def test_groups_that_share_fold_by_how_they_lie(
+    folder: Path, small_switches: Path, servers: int, dp: int, group: int, layout: dict[str, int]
+) -> None:
+    # Hybrid sharding over switch groups of 15 chips, out of step with servers of 16: groups of one size differ in the
+    # tiers at which their members meet, inside and across.
+    overrides = {
+        "cluster__server": "trn2.48xlarge",
+        "cluster__servers": servers,
+        "cluster__fabric": small_switches,
+        "layout__dp": dp,
+        "layout__zero": 3,
+        "layout__zero_group": group,
+        "training__global_batch": dp,
+        "collectives__algorithm": "direct",
+        "run__steps": 1,
+        **{f"layout__{axis}": size for axis, size in layout.items()},
+    }
+    folded = simulate_small(folder, **overrides)
+    off = simulate_small(folder, **overrides, run__folding="off")
+    assert folded.engine.cohorts < off.engine.cohorts
     assert folded.provenance.fingerprint == off.provenance.fingerprint
     assert (folded.step, folded.links) == (off.step, off.links)
 

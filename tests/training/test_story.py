@@ -1,9 +1,11 @@
 """The story of a rank, on pipelines whose times are known in closed form."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pipelines import activity, passes, plan, run_pipeline
+from pipelines import BUCKETS, activity, exchanges, passes, plan, run_pipeline
 
 from trnsim.engine import account
 from trnsim.schedules import Pipeline, interleaved_names, schedule_kind, schedule_names
@@ -149,9 +151,11 @@ def test_buckets_hide_behind_the_backward_pass() -> None:
     # One stage, 4 buckets of 0.5 ms at 0.5, 1.0, 1.5, 2.0 ms into the last backward pass of 2 ms: only the
     # last one is exposed. Launched after the backward pass, all four are.
     work = passes(F, B, segments=4)
-    reduce_s = (0.5e-3,) * 4
-    _, hidden = run_pipeline([plan("1f1b", 0, Pipeline(1, 2), work, reduce_s=reduce_s)], replicas=8)
-    _, shown = run_pipeline([plan("1f1b", 0, Pipeline(1, 2), work, reduce_s=reduce_s, overlap=False)], replicas=8)
+    beside, after = (
+        exchanges(replace(BUCKETS, overlap=overlap), reduce_s=0.5e-3, buckets=4) for overlap in ("buckets", "none")
+    )
+    _, hidden = run_pipeline([plan("1f1b", 0, Pipeline(1, 2), work, exchanges=beside)], replicas=8)
+    _, shown = run_pipeline([plan("1f1b", 0, Pipeline(1, 2), work, exchanges=after)], replicas=8)
     assert hidden.duration_s == 6.5e-3
     assert shown.duration_s == 8e-3
     assert account(hidden.last, hidden).by_heading() == {"compute": 6e-3, "exposed_dp": 0.5e-3}
@@ -159,9 +163,8 @@ def test_buckets_hide_behind_the_backward_pass() -> None:
 
 def test_slow_buckets_queue_on_their_stream() -> None:
     # 4 buckets of 1 ms, ready every 0.5 ms from 4.5 ms on: they run back to back and end at 8.5 ms.
-    _, window = run_pipeline(
-        [plan("1f1b", 0, Pipeline(1, 2), passes(F, B, segments=4), reduce_s=(1e-3,) * 4)], replicas=8
-    )
+    slow = exchanges(reduce_s=1e-3, buckets=4)
+    _, window = run_pipeline([plan("1f1b", 0, Pipeline(1, 2), passes(F, B, segments=4), exchanges=slow)], replicas=8)
     assert window.duration_s == 8.5e-3
 
 
@@ -172,9 +175,8 @@ def test_the_update_follows_the_reduction_and_the_gather_follows_the_update() ->
         0,
         Pipeline(1, 1),
         passes(F, B),
-        reduce_s=(1e-3,),
+        exchanges=exchanges(reduce_s=1e-3, gather_s=0.5e-3),
         optimizer=activity("optimizer", 0.25e-3, "optimizer"),
-        gather_s=0.5e-3,
     )
     _, window = run_pipeline([rank_plan], replicas=4)
     assert window.duration_s == 4.75e-3
@@ -188,7 +190,7 @@ def test_buckets_of_a_virtual_stage_leave_when_its_last_backward_pass_is_over() 
     for kind, exposed in (("interleaved-1f1b", 12e-3), ("breadth-first", 8e-3)):
         pipeline = Pipeline(2, 4, 2)
         work = [passes(F, B, first=1), passes(F, B)]  # the bucket of the last virtual stage is the first to be complete
-        plans = [plan(kind, stage, pipeline, work, reduce_s=(8e-3, 8e-3)) for stage in range(2)]
+        plans = [plan(kind, stage, pipeline, work, exchanges=exchanges(reduce_s=8e-3, buckets=2)) for stage in range(2)]
         engine, window = run_pipeline(plans, replicas=8)
         first, second = (row.start_ps for row in engine.cohorts[0].stream.rows() if "gradients" in row.operation.name)
         backwards = [row.end_ps for row in engine.cohorts[0].log.rows() if row.operation.name == "backward"]
@@ -204,7 +206,13 @@ def test_events_grow_with_passes_and_not_with_ranks(shape: tuple[str, Pipeline])
     kind, pipeline = shape
     work = [passes(F, B, first=pipeline.virtual_stages - 1 - number) for number in range(pipeline.virtual_stages)]
     plans = [
-        plan(kind, stage, pipeline, work, reduce_s=(1e-3,) * pipeline.virtual_stages)
+        plan(
+            kind,
+            stage,
+            pipeline,
+            work,
+            exchanges=exchanges(reduce_s=1e-3, buckets=pipeline.virtual_stages),
+        )
         for stage in range(pipeline.stages)
     ]
     few, _ = run_pipeline(plans, replicas=2)

@@ -395,3 +395,28 @@ def test_the_ends_of_a_pipeline_may_have_no_layers() -> None:
     # a stage with the embedding alone, and one with the head alone
     names = [[block.name for block in stage_blocks(LLAMA, shard(2), stage, (0, 4, 0))] for stage in (0, 2)]
     assert names == [["embedding"], ["head"]]
+
+
+@pytest.mark.parametrize(
+    ("recompute", "dropout", "due"),
+    [
+        ("full", False, LAYER_OPERATORS[:-2]),
+        ("full", True, LAYER_OPERATORS),
+        ("selective", False, ("core_attention",)),
+        (frozenset({"mlp_up", "activation", "mlp_down"}), False, ("mlp_up", "activation")),
+        (frozenset({"input_norm", "core_attention"}), False, ("core_attention",)),
+        ("none", False, ()),
+    ],
+)
+def test_early_stop_ends_with_the_last_tensor_that_is_needed(
+    recompute: str | frozenset[str], dropout: bool, due: tuple[str, ...]
+) -> None:
+    # The last matmul of a layer makes nothing that its backward pass reads; the mask of a dropout behind it is read.
+    # A norm alone keeps its input only. What is saved does not change.
+    model = replace(load_model("llama3-8b"), dropout=dropout)
+    shard = Shard(1, 512, tp=2, sequence_parallel=True, vocabulary=128256, recompute=recompute)
+    layers = [stage_blocks(model, replace(shard, recompute_early_stop=stop), 0, (32,))[1] for stop in (True, False)]
+    assert tuple(item.name for item in layers[0].recompute if isinstance(item, Work)) == due
+    assert layers[0].saved_bytes == layers[1].saved_bytes
+    exchanges = [item for item in layers[0].recompute if not isinstance(item, Work)]
+    assert len(exchanges) == sum(name in {"qkv", "attention_output", "mlp_up", "mlp_down"} for name in due)

@@ -27,6 +27,7 @@ _INPUT, _BUG, _INTERRUPTED = 2, 70, 130
 
 _COMMANDS = {
     "run": "Simulate a scenario and explain its training step.",
+    "memory": "Follow the memory of a scenario's ranks through a step: peak by term and stage.",
     "check": "Report every problem of a scenario, without simulating it.",
     "describe": "Show a scenario, chip, server, topology, family or model, with sources.",
     "list": "List the chips, servers, topologies, models, families or scenarios.",

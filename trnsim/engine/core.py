@@ -89,12 +89,17 @@ class Collective:
         self._open: dict[Hashable, Call] = {}
         self._waiting: list[tuple[Call, Course]] = []
 
+    def call(self, engine: Engine, name: str, key: Hashable) -> Call:
+        """Return the open call of that key, a new one if nobody has joined it yet."""
+        found = self._open.get(key)
+        if found is None:
+            found = self._open[key] = Call(self, name, engine.environment)
+            found.callbacks.append(self._end_first)
+        return found
+
     def join(self, cohort: Cohort, name: str, key: Hashable, course: Course) -> Call:
         """Let all members that belong to `cohort` join the call `key`; the last cohort to join starts it."""
-        call = self._open.get(key)
-        if call is None:
-            call = self._open[key] = Call(self, name, cohort.engine.environment)
-            call.callbacks.append(self._end_first)
+        call = self.call(cohort.engine, name, key)
         now_ps = call.joined_ps[cohort] = cohort.engine.now_ps
         if len(call.joined_ps) == len(self.members):
             del self._open[key]
@@ -215,9 +220,19 @@ class Cohort:
         del self._inbox[key]
         self.log.add(wait, start, max(start, message.ready_ps), self.engine.now_ps)
 
-    def launch(self, group: Collective, wait: Wait, key: Hashable, transfer: Transfer) -> Call:
-        """Join a collective that runs beside the cohort's own work."""
-        return group.join(self, wait.name, key, transfer.course)
+    def launch(
+        self, group: Collective, wait: Wait, key: Hashable, transfer: Transfer, after: Call | None = None
+    ) -> Call:
+        """Join a collective that runs beside the cohort's own work: at once, or as soon as another one is over."""
+        if after is None or after.processed:
+            return group.join(self, wait.name, key, transfer.course)
+        call = group.call(self.engine, wait.name, key)
+
+        def join(_: object) -> None:
+            group.join(self, wait.name, key, transfer.course)
+
+        after.callbacks.append(join)
+        return call
 
     def wait(self, call: Call, wait: Wait) -> Story:
         """Block until a launched collective is over."""

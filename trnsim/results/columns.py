@@ -92,7 +92,8 @@ TABLES: Mapping[str, tuple[Column, ...]] = MappingProxyType(
             _count("gradients_bytes", "gradients of one rank", "B"),
             _count("optimizer_bytes", "optimizer state of one rank", "B"),
             _count("activations_bytes", "activations of one rank at their peak", "B"),
-            _count("buffers_bytes", "communication and work buffers of one rank", "B"),
+            _count("communication_bytes", "gathered weights and gradients on their way, of one rank at its peak", "B"),
+            _count("buffers_bytes", "what one rank needs for a moment", "B"),
         ),
         "collectives": (
             _text("name", "what the collective is for"),

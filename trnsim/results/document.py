@@ -17,7 +17,7 @@ _NOT_IN_THE_DOCUMENT = frozenset({"timeline"})
 
 def to_dict(result: Result) -> dict[str, Any]:
     """Return a result as plain dictionaries, lists, numbers and text, in the order of the declarations."""
-    return {f.name: _plain(getattr(result, f.name)) for f in fields(result) if f.name not in _NOT_IN_THE_DOCUMENT}
+    return {f.name: plain(getattr(result, f.name)) for f in fields(result) if f.name not in _NOT_IN_THE_DOCUMENT}
 
 
 def json_text(document: Mapping[str, Any]) -> str:
@@ -41,12 +41,12 @@ def json_text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
     """Turn records, mappings and sequences into dictionaries and lists."""
     if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value

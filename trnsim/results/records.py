@@ -214,6 +214,7 @@ class MemoryTerms:
     gradients: int
     optimizer: int
     activations: int
+    communication: int
     buffers: int
 
     @property

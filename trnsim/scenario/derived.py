@@ -32,10 +32,15 @@ def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
         "cluster.lnc": scenario.cluster.lnc,
         "cluster.software": scenario.cluster.software.name,
         "training.data_parallel_overlap": scenario.training.data_parallel_overlap,
+        "training.reduce_dtype": scenario.training.reduce_dtype,
         "layout.sequence_parallel": scenario.layout.sequence_parallel,
         "schedule.sends": scenario.schedule.sends if scenario.layout.pp > 1 else None,
         "collectives.algorithm": "auto",
     }
+    if scenario.layout.zero < 3:
+        resolved |= {"training.prefetch": None, "layout.reshard_after_forward": None}
+    if scenario.layout.zero == 0:
+        resolved["layout.zero_group"] = None
     found = {key: resolved.get(key, value) for key, value in _leaves(draft.file, "") if not draft.written(key)}
     return {key: _text(value) for key, value in found.items() if value is not None}
 
@@ -45,6 +50,9 @@ def _of_ranks(draft: Draft, scenario: Scenario, ranks: Ranks) -> Iterator[tuple[
     yield "ranks", f"{scenario.ranks:,} = {ranks.replica_text} x dp {layout.dp:,}"
     if draft.file.layout.dp == "auto":
         yield "dp", f"{layout.dp:,} = {ranks.available:,} ranks / ({ranks.replica_text})"
+    if layout.zero_group < layout.dp:
+        copies = layout.dp // layout.zero_group
+        yield "hybrid sharding", f"{copies:,} groups of {layout.zero_group:,} ranks that share = dp {layout.dp:,}"
     idle = ranks.available - scenario.ranks
     if idle:
         yield "idle ranks", f"{idle:,} of {ranks.available:,}; numbers per chip divide by all {cluster.chips:,} chips"

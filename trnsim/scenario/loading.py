@@ -14,6 +14,7 @@ from trnsim.scenario.rules import broken_rules
 from trnsim.scenario.rules.perturbations import perturbations_of, places_of
 from trnsim.scenario.rules.pipeline import virtual_stages_of
 from trnsim.scenario.rules.ranks import ranks_of
+from trnsim.scenario.rules.sharing import sharing_ranks
 from trnsim.scenario.spec import Cluster, Collectives, Layout, Run, Scenario, ScheduleSpec, Training
 from trnsim.scenario.warnings import warnings_of
 from trnsim.schedules import schedule_kind
@@ -117,6 +118,8 @@ def _cluster(draft: Draft) -> Cluster:
 def _training(draft: Draft, dp: int) -> Training:
     table, family = draft.file.training, draft.family
     overlap = table.data_parallel_overlap or (family.data_parallel_overlap if family else "none")
+    if table.data_parallel_overlap is None and draft.file.layout.zero == 3 and overlap == "buckets":
+        overlap = "prefetch"
     bucket = max(40_000_000, 1_000_000 * dp) if table.bucket_parameters == "auto" else table.bucket_parameters
     recompute = table.recompute if isinstance(table.recompute, str) else recomputed_operators(table.recompute)
     return Training(
@@ -128,9 +131,16 @@ def _training(draft: Draft, dp: int) -> Training:
         fp8_operands=table.fp8_operands,
         attention=table.attention,
         gradient_dtype=table.gradient_dtype,
+        states=table.states,
+        fused_update=table.fused_update,
+        cross_entropy=table.cross_entropy,
+        reduce_dtype=table.reduce_dtype or table.gradient_dtype,
         recompute=recompute,
+        recompute_early_stop=table.recompute_early_stop,
         bucket_parameters=bucket,
         data_parallel_overlap=overlap,
+        tensor_parallel_overlap=table.tensor_parallel_overlap,
+        prefetch=table.prefetch,
     )
 
 
@@ -153,6 +163,8 @@ def _layout(draft: Draft, model: Transformer, dp: int) -> Layout:
         ep=table.ep,
         dp=dp,
         zero=table.zero,
+        zero_group=(sharing_ranks(draft) or dp) if table.zero else dp,
+        reshard_after_forward=table.reshard_after_forward,
         sequence_parallel=split,
         stages=tuple(table.stages) if table.stages else split_layers(model.layers, table.pp * virtual_stages_of(draft)),
         rules=table.rules,

@@ -39,6 +39,10 @@ SYNONYMS: Final = {
     "overlap_p2p_comm": "sends",
     "zero1": "zero",
     "zero_stage": "zero",
+    "fsdp": "zero",
+    "sharding_strategy": "zero",
+    "data_parallel_shard_degree": "zero_group",
+    "hybrid_shard": "zero_group",
     "sp": "sequence_parallel",
     "pipeline_cuts": "stages",
     "micro_batch_size": "micro_batch",
@@ -78,10 +82,17 @@ def _only_one(what: str) -> BeforeValidator:
 
 def _zero(value: Any) -> Any:
     whole = isinstance(value, int | float) and not isinstance(value, bool)
-    if whole and value in {2, 3}:
-        raise ValueError(f"sharding of gradients and weights (ZeRO {value}) is not modelled yet; choose 0 or 1")
-    if not whole or value not in {0, 1}:
-        raise ValueError("0 or 1 is due: whether the optimizer is sharded over the data-parallel ranks")
+    if not whole or value not in {0, 1, 2, 3}:
+        raise ValueError("0, 1, 2 or 3 is due: how much the data-parallel ranks share")
+    return int(value)
+
+
+def _zero_group(value: Any) -> Any:
+    if isinstance(value, str) and value.casefold() in {"all", "server"}:
+        return value.casefold()
+    whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+    if not whole or not 2 <= value <= _MOST_COUNTED:
+        raise ValueError('a whole number of at least 2, "all" or "server" is due')
     return int(value)
 
 
@@ -177,7 +188,22 @@ class TrainingTable(Table):
         description="core attention as one fused kernel, or with scores in memory as Megatron-LM had it before 2023",
     )
     gradient_dtype: Annotated[str, Choice("fp32", "bf16")] = Field(
-        default="fp32", description="number format in which gradients are kept and reduced"
+        default="fp32", description="number format in which gradients are kept and accumulated"
+    )
+    reduce_dtype: Annotated[str, Choice("fp32", "bf16")] | None = Field(
+        default=None, description="number format in which gradients travel; by default that in which they are kept"
+    )
+    states: Annotated[str, Choice("master", "fp32", "bf16")] = Field(
+        default="master",
+        description="Adam's bytes a parameter, gradient apart: master 2 + 12 (bf16 weight; fp32 master, mean, variance), "
+        "fp32 4 + 8 (the weight is its own master), bf16 2 + 4 (stochastic rounding)",
+    )
+    fused_update: bool = Field(
+        default=True, description="whether Adam is one kernel; else it needs 12 bytes more a parameter while it updates"
+    )
+    cross_entropy: Annotated[str, Choice("fused", "eager")] = Field(
+        default="fused",
+        description="how the loss is computed: fused, 6 bytes a logit; eager, as PyTorch does it step by step in fp32, 14",
     )
     recompute: Annotated[
         str | list[str],
@@ -189,12 +215,25 @@ class TrainingTable(Table):
         default="selective",
         description="what runs again in the backward pass: none, selective (core attention), full, or a list of operators",
     )
+    recompute_early_stop: bool = Field(
+        default=False,
+        description="whether recompute ends with the last tensor that the backward pass needs, as PyTorch's checkpoint does",
+    )
     bucket_parameters: CountOrAuto = Field(
         default="auto", description="parameters of a gradient bucket; auto is max(40e6, 1e6 x dp), as Megatron has it"
     )
-    data_parallel_overlap: Annotated[str, Choice("none", "buckets", later=("prefetch",))] | None = Field(
+    data_parallel_overlap: Annotated[str, Choice("none", "buckets", "prefetch")] | None = Field(
         default=None,
-        description="what of the gradient reduction hides behind the backward pass; by default as the software family has it",
+        description="what travels beside the passes: none; buckets of gradients; prefetch: weights as well, ahead of the "
+        "blocks that need them; by default as the software family has it, prefetch instead of buckets under ZeRO-3",
+    )
+    tensor_parallel_overlap: Annotated[str, Choice("none", "ring")] = Field(
+        default="none",
+        description="whether the all-gathers and reduce-scatters of sequence parallelism go round in a ring beside the matmul "
+        "that they feed or that feeds them, all but one of tp parts",
+    )
+    prefetch: Annotated[int, Field(ge=1, le=10_000), WHOLE] = Field(
+        default=1, description="blocks whose weights are gathered ahead under ZeRO-3 with prefetch"
     )
 
 
@@ -210,8 +249,20 @@ class LayoutTable(Table):
     pp: Degree = Field(default=1, description="pipeline-parallel degree: the number of stages")
     ep: Annotated[OnlyOne, _only_one("expert parallelism")] = Field(default=1, description="expert-parallel degree")
     dp: CountOrAuto = Field(default="auto", description="data-parallel degree; auto takes every rank that is left")
-    zero: Annotated[int, BeforeValidator(_zero), WithJsonSchema({"enum": [0, 1]})] = Field(
-        default=1, description="1 shards the optimizer over the data-parallel ranks, 0 does not"
+    zero: Annotated[int, BeforeValidator(_zero), WithJsonSchema({"enum": [0, 1, 2, 3]})] = Field(
+        default=1,
+        description="what data-parallel ranks share: 0 nothing, 1 the optimizer, 2 gradients too, 3 weights too (FSDP)",
+    )
+    zero_group: Annotated[
+        int | Literal["all", "server"],
+        BeforeValidator(_zero_group),
+        WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 2}, {"enum": ["all", "server"]}]}),
+    ] = Field(
+        default="all",
+        description="data-parallel ranks that share: all, those of one server, or so many; fewer than all is hybrid sharding",
+    )
+    reshard_after_forward: bool = Field(
+        default=True, description="whether ZeRO-3 drops gathered weights after the forward pass and gathers them again"
     )
     sequence_parallel: bool | None = Field(
         default=None,

@@ -63,19 +63,31 @@ class Training:
     ----------
     sequence_length, global_batch, micro_batch
         Tokens of a sequence; sequences of a step; sequences of one pass. >= 1.
-    precision, gradient_dtype
-        Number formats of the matrix products, and of gradients in memory and on the wire.
+    precision, gradient_dtype, reduce_dtype
+        Number formats of the matrix products, of gradients in memory, and of gradients on the wire.
     fp8_matmuls, fp8_operands
         Where `precision` is fp8 or mxfp8: ``"all"`` or ``"linear"`` products have it, and whether the operands of the
         latter are kept and gathered in it.
     attention
         ``"flash"`` or ``"unfused"``.
+    states
+        What Adam keeps of a parameter: ``"master"``, ``"fp32"`` or ``"bf16"``.
+    fused_update
+        Whether Adam is one kernel, and needs no memory of its own.
+    cross_entropy
+        ``"fused"`` or ``"eager"``: what the loss needs for a moment.
     recompute
         ``"none"``, ``"selective"``, ``"full"``, or the operators of a layer that run again in the backward pass.
+    recompute_early_stop
+        Whether recompute ends with the last tensor that the backward pass needs.
     bucket_parameters
         Parameters of a gradient bucket on one rank. >= 1.
     data_parallel_overlap
-        What of the gradient reduction may hide behind the backward pass: ``"none"`` or ``"buckets"``.
+        What travels beside the passes: ``"none"``, ``"buckets"`` of gradients, with ``"prefetch"`` weights too.
+    tensor_parallel_overlap
+        Whether tensor-parallel collectives go on beside their matmul: ``"none"`` or ``"ring"``.
+    prefetch
+        Blocks whose weights are gathered ahead under ZeRO-3. >= 1.
     """
 
     sequence_length: int
@@ -86,9 +98,16 @@ class Training:
     fp8_operands: bool
     attention: str
     gradient_dtype: str
+    reduce_dtype: str
+    states: str
+    fused_update: bool
+    cross_entropy: str
     recompute: str | frozenset[str]
+    recompute_early_stop: bool
     bucket_parameters: int
     data_parallel_overlap: str
+    tensor_parallel_overlap: str
+    prefetch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +122,11 @@ class Layout:
         Axes from the innermost to the outermost.
     tp, cp, pp, ep, dp
         Degrees. >= 1.
-    zero
-        1 shards the optimizer over the data-parallel ranks, 0 does not.
+    zero, zero_group
+        What data-parallel ranks share (0 nothing, 1 the optimizer, 2 gradients too, 3 weights too), and how many of
+        them: a divisor of `dp`.
+    reshard_after_forward
+        Whether ZeRO-3 drops gathered weights after the forward pass.
     sequence_parallel
         Whether norms and residuals are split over the tensor-parallel ranks.
     stages
@@ -125,6 +147,8 @@ class Layout:
     ep: int
     dp: int
     zero: int
+    zero_group: int
+    reshard_after_forward: bool
     sequence_parallel: bool
     stages: tuple[int, ...]
     rules: str

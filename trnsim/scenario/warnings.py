@@ -74,11 +74,30 @@ def _without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if layout.tp == 1 and layout.sequence_parallel:
         yield "layout.sequence_parallel", "tp is 1, so there is nothing to split"
     if layout.dp == 1:
-        keys = ("layout.zero", "training.bucket_parameters", "training.data_parallel_overlap")
+        keys = ("layout.zero", "layout.zero_group", "training.bucket_parameters", "training.data_parallel_overlap")
         yield from ((key, "there is one data-parallel replica") for key in keys)
         if layout.tp == 1:
             yield from ((key, "no group has two members") for key in ("collectives.algorithm", "collectives.policy"))
+    if not layout.sequence_parallel or layout.tp == 1:
+        yield "training.tensor_parallel_overlap", "no sequence is split over tensor-parallel ranks"
+    if scenario.training.recompute == "none":
+        yield "training.recompute_early_stop", "training.recompute is none"
+    yield from _without_sharing(scenario)
     if cluster.servers == 1:
         yield "cluster.fabric", "there is one server"
     if cluster.allow_idle and scenario.ranks == cluster.chips * scenario.ranks_per_chip:
         yield "cluster.allow_idle", "every chip is used"
+
+
+def _without_sharing(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a kind of sharing that the layout does not have."""
+    zero, overlap = scenario.layout.zero, scenario.training.data_parallel_overlap
+    if zero == 0:
+        yield "layout.zero_group", "ZeRO-0 shares nothing"
+    if zero < 3:
+        yield "layout.reshard_after_forward", f"ZeRO-{zero} gathers no weights for a pass"
+        yield "training.prefetch", f"ZeRO-{zero} gathers no weights for a pass"
+    else:
+        yield "training.bucket_parameters", "ZeRO-3 exchanges block by block"
+        if overlap != "prefetch":
+            yield "training.prefetch", f"training.data_parallel_overlap is {overlap}"

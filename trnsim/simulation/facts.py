@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.memory import StageMemory
     from trnsim.simulation.simulated import Simulated
+    from trnsim.training import Member
     from trnsim.workload import Block, Item
     from trnsim.workload import MemoryTerms as StageTerms
 
@@ -115,24 +117,26 @@ def memory_facts(scenario: Scenario, machine: Machine, memories: list[StageMemor
         worst_rank=machine.mesh.rank({"pp": most.stage}),
         worst_stage=most.stage,
         bytes=most.terms.total,
-        by_term_bytes=_memory_terms(most.terms),
+        by_term_bytes=memory_terms(most.terms),
     )
 
 
 def stage_facts(run: Simulated, memories: list[StageMemory]) -> tuple[StageFacts, ...]:
     """Describe the stages, each by its first cohort."""
     first = {member.node.stage.number: member for member in reversed(run.members)}
-    return tuple(
-        StageFacts(
-            stage=memory.stage,
-            layers=sum(run.spec.split[place] for place in run.spec.pipeline.virtual_stages_of(memory.stage)),
-            parameters=first[memory.stage].node.stage.parameters,
-            forward_s=sum(work.forward.duration_s for work in first[memory.stage].plan.passes.values()),
-            backward_s=sum(work.backward.duration_s for work in first[memory.stage].plan.passes.values()),
-            in_flight=memory.in_flight,
-            memory_bytes=_memory_terms(memory.terms),
-        )
-        for memory in memories
+    return tuple(_stage_facts(run, first[memory.stage], memory) for memory in memories)
+
+
+def _stage_facts(run: Simulated, member: Member, memory: StageMemory) -> StageFacts:
+    passes = member.plan.passes
+    return StageFacts(
+        stage=memory.stage,
+        layers=sum(run.spec.split[place] for place in passes),
+        parameters=member.node.stage.parameters,
+        forward_s=math.fsum(work.forward.duration_s for work in passes.values()),
+        backward_s=math.fsum(work.backward.duration_s for work in passes.values()),
+        in_flight=memory.in_flight,
+        memory_bytes=memory_terms(memory.terms),
     )
 
 
@@ -166,8 +170,11 @@ def timeline(scenario: Scenario, run: Simulated) -> Timeline:
     return Timeline(tuple(tracks), scenario.run.trace_ranks)
 
 
-def _memory_terms(terms: StageTerms) -> MemoryTerms:
-    return MemoryTerms(terms.weights, terms.gradients, terms.optimizer, terms.activations, terms.buffers)
+def memory_terms(terms: StageTerms) -> MemoryTerms:
+    """Return counted terms as a record of a result."""
+    return MemoryTerms(
+        terms.weights, terms.gradients, terms.optimizer, terms.activations, terms.communication, terms.buffers
+    )
 
 
 def _executed_flops(run: Simulated) -> float:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from trnsim.fabric import ClosedFormFabric
-from trnsim.parallel import Mesh, Placement
+from trnsim.parallel import Mesh, Placement, Sharding
 from trnsim.topology import ClusterTopology, cluster_topology
 from trnsim.topology.links import CORE_LINK
 from trnsim.topology.perturbations import impair
 from trnsim.topology.places import Places
 from trnsim.training import Rates, StepSpec, slow_ranks
-from trnsim.workload import GRADIENT_BYTES, Shard
+from trnsim.workload import GRADIENT_BYTES, STATES, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,18 +131,34 @@ def build_shard(scenario: Scenario) -> Shard:
         sequence_parallel=layout.sequence_parallel,
         vocabulary=layout.vocabulary,
         recompute=training.recompute,
+        recompute_early_stop=training.recompute_early_stop,
         attention=training.attention,
         operands=training.precision if training.fp8_operands else "bf16",
     )
 
 
+def build_sharding(scenario: Scenario) -> Sharding:
+    """Return what the data-parallel ranks of a scenario share."""
+    training, layout = scenario.training, scenario.layout
+    return Sharding(
+        zero=layout.zero,
+        ranks=layout.dp,
+        group=layout.zero_group,
+        overlap=training.data_parallel_overlap,
+        prefetch=training.prefetch,
+        reshard_after_forward=layout.reshard_after_forward,
+        gradient_bytes=GRADIENT_BYTES[training.gradient_dtype],
+        reduce_bytes=GRADIENT_BYTES[training.reduce_dtype],
+    )
+
+
 def build_step(scenario: Scenario, machine: Machine, rates: Rates, *, folding: bool) -> StepSpec:
     """Return the training step of a scenario."""
-    training = scenario.training
+    training, layout = scenario.training, scenario.layout
     return StepSpec(
         model=scenario.model,
         shard=build_shard(scenario),
-        split=scenario.layout.stages,
+        split=layout.stages,
         mesh=machine.mesh,
         placement=machine.placement,
         rates=rates,
@@ -150,10 +166,10 @@ def build_step(scenario: Scenario, machine: Machine, rates: Rates, *, folding: b
         virtual_stages=scenario.schedule.virtual_stages,
         blocking_sends=scenario.schedule.sends == "blocking",
         microbatches=scenario.microbatches,
-        zero=scenario.layout.zero,
-        gradient_bytes=GRADIENT_BYTES[training.gradient_dtype],
+        sharding=build_sharding(scenario),
+        states=STATES[training.states],
         bucket_parameters=training.bucket_parameters,
-        overlap=training.data_parallel_overlap == "buckets",
+        ring=training.tensor_parallel_overlap == "ring" and layout.sequence_parallel and layout.tp > 1,
         steps=scenario.run.steps,
         folding=folding,
         impairments=machine.impairments,

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.errors import InputError, Problem
-from trnsim.schedules import held_at_peak, schedule_kind
-from trnsim.simulation.machine import build_shard
+from trnsim.schedules import schedule_kind
+from trnsim.simulation.machine import build_shard, build_sharding
+from trnsim.training import gradient_buckets
+from trnsim.training.passes import bucket_size
 from trnsim.units import format_bytes
-from trnsim.workload import MemoryTerms, memory_terms, saved_bytes, stage_blocks
+from trnsim.workload import STATES, MemoryTerms, PassMemory, RankMemory, pass_memory, stage_blocks
 
 if TYPE_CHECKING:
+    from trnsim.parallel import Sharding
     from trnsim.scenario import Scenario
 
 NEARLY_FULL_FRACTION = 0.9
 
 
 class StageMemory(NamedTuple):
-    """Memory of one rank of a pipeline stage, and the most passes whose activations it holds."""
+    """Memory of one rank of a pipeline stage, and the microbatches it holds at most."""
 
     stage: int
     in_flight: int
@@ -31,33 +35,47 @@ def memory_limit_bytes(scenario: Scenario) -> int:
 
 
 def stage_memories(scenario: Scenario) -> list[StageMemory]:
-    """Count the memory of one rank of every stage."""
-    layout, shard = scenario.layout, build_shard(scenario)
+    """Count the memory of one rank of every stage, at the pass that needs most."""
+    kind, pipeline, counter = schedule_kind(scenario.schedule.kind), scenario.pipeline, Counter(scenario, {})
     found = []
-    for stage in range(layout.pp):
-        held = _held(scenario, stage)
-        terms = memory_terms(
-            scenario.model,
-            shard,
-            held,
-            layout.stages,
-            optimizer_shards=layout.dp if layout.zero else 1,
-            gradient_dtype=scenario.training.gradient_dtype,
-        )
-        found.append(StageMemory(stage, sum(held.values()), terms))
+    for stage in range(pipeline.stages):
+        peak = counter.rank(stage).peak(kind.order(stage, pipeline))
+        found.append(StageMemory(stage, kind.in_flight(stage, pipeline), peak))
     return found
 
 
-def _held(scenario: Scenario, stage: int) -> dict[int, int]:
-    """Return what a stage holds in flight, by virtual stage, when its activations are largest."""
-    kind, pipeline, shard = schedule_kind(scenario.schedule.kind), scenario.pipeline, build_shard(scenario)
-    sizes = {
-        place: saved_bytes(stage_blocks(scenario.model, shard, place, scenario.layout.stages))
-        for place in pipeline.virtual_stages_of(stage)
-    }
-    if len(sizes) == 1:
-        return {stage: kind.in_flight(stage, pipeline)}
-    return held_at_peak(kind.order(stage, pipeline), sizes)
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """Counts ranks; virtual stages that are alike are counted once."""
+
+    scenario: Scenario
+    counted: dict[tuple[int, bool, bool], PassMemory]
+
+    def rank(self, stage: int) -> RankMemory:
+        """Return what a rank of a stage holds."""
+        scenario, sharding = self.scenario, build_sharding(self.scenario)
+        passes = {place: self._passes(place, sharding) for place in scenario.pipeline.virtual_stages_of(stage)}
+        training = scenario.training
+        return RankMemory(passes, sharding, STATES[training.states], fused_update=training.fused_update)
+
+    def _passes(self, place: int, sharding: Sharding) -> PassMemory:
+        scenario, split = self.scenario, self.scenario.layout.stages
+        alike = (split[place], place == 0, place == len(split) - 1)
+        if alike not in self.counted:
+            shard = build_shard(scenario)
+            blocks = stage_blocks(scenario.model, shard, place, split)
+            full = bucket_size(sharding, scenario.training.bucket_parameters)
+            buckets = [bucket.blocks for bucket in gradient_buckets(blocks, full)]
+            self.counted[alike] = pass_memory(
+                scenario.model,
+                shard,
+                place,
+                split,
+                buckets=buckets,
+                sharding=sharding,
+                cross_entropy=scenario.training.cross_entropy,
+            )
+        return self.counted[alike]
 
 
 def worst(memories: list[StageMemory]) -> StageMemory:
@@ -85,16 +103,21 @@ def check_memory(scenario: Scenario) -> list[StageMemory]:
 
 
 def memory_warning(scenario: Scenario, most: StageMemory) -> str | None:
-    """Warn about a rank that is nearly full: measured runs near the limit are slower than any model says."""
-    share = most.terms.total / memory_limit_bytes(scenario)
+    """Warn about a rank that is nearly full."""
+    return nearly_full(most.stage, most.terms.total, memory_limit_bytes(scenario))
+
+
+def nearly_full(stage: int, size_bytes: int, limit_bytes: int) -> str | None:
+    """Warn from 90 % of the limit on: measured runs near it are slower than any model says."""
+    share = size_bytes / limit_bytes
     if share <= NEARLY_FULL_FRACTION:
         return None
-    return f"memory of stage {most.stage} is {share:.0%} of its limit; measured runs this full are 20 to 45 % slow"
+    return f"memory of stage {stage} is {share:.0%} of its limit; measured runs this full are 20 to 45 % slow"
 
 
 def _terms(terms: MemoryTerms) -> str:
-    names = ("weights", "gradients", "optimizer", "activations", "buffers")
-    return ", ".join(f"{name} {format_bytes(getattr(terms, name))}" for name in names)
+    sizes = {name: getattr(terms, name) for name in type(terms).__slots__}
+    return ", ".join(f"{name} {format_bytes(size)}" for name, size in sizes.items() if size)
 
 
 def _advice(scenario: Scenario, most: StageMemory) -> str:
@@ -102,13 +125,13 @@ def _advice(scenario: Scenario, most: StageMemory) -> str:
     advice = []
     if terms.activations > terms.weights and training.recompute != "full":
         advice.append("training.recompute: full")
-    if layout.zero == 0 and layout.dp > 1:
-        advice.append("layout.zero: 1")
+    if layout.zero < 3 and layout.dp > 1:
+        advice.append(f"layout.zero: {layout.zero + 1}")
     if layout.tp > 1 and not layout.sequence_parallel:
         advice.append("layout.sequence_parallel: true")
     if training.micro_batch > 1:
         advice.append("a smaller training.micro_batch")
-    if scenario.schedule.kind != "1f1b":
+    if scenario.schedule.kind == "gpipe" and layout.pp > 1:
         advice.append("schedule.kind: 1f1b")
     advice.append("a larger layout.tp or layout.pp")
     return "try " + ", ".join(advice)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trnsim.scenario import Scenario
-    from trnsim.simulation.machine import Bound
+    from trnsim.simulation.machine import Bound, Machine
     from trnsim.simulation.memory import StageMemory
     from trnsim.simulation.simulated import Simulated
 
@@ -59,14 +59,7 @@ def simulate(scenario: Scenario) -> Result:
     """
     memories = check_memory(scenario)
     machine = build_machine(scenario)
-    try:
-        run = run_engine(scenario, machine, folding=scenario.run.folding != "off")
-    except OverflowError:
-        message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
-        raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
-    except UnservedGroupError as error:
-        problem = Problem("collectives.algorithm", str(error), value=error.algorithm)
-        raise InputError([problem], file=str(scenario.source)) from None
+    run = run_scenario(scenario, machine)
     sent = traffic.all_sent(run)
     return Result(
         name=scenario.name,
@@ -87,6 +80,24 @@ def simulate(scenario: Scenario) -> Result:
         warnings=(*scenario.warnings, *_warnings(scenario, run, memories)),
         timeline=facts.timeline(scenario, run),
     )
+
+
+def run_scenario(scenario: Scenario, machine: Machine) -> Simulated:
+    """Run the engine on a scenario.
+
+    Raises
+    ------
+    InputError
+        If a group lacks what its algorithm needs, or the run is longer than the clock.
+    """
+    try:
+        return run_engine(scenario, machine, folding=scenario.run.folding != "off")
+    except OverflowError:
+        message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
+        raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
+    except UnservedGroupError as error:
+        problem = Problem("collectives.algorithm", str(error), value=error.algorithm)
+        raise InputError([problem], file=str(scenario.source)) from None
 
 
 def _warnings(scenario: Scenario, run: Simulated, memories: list[StageMemory]) -> Iterator[str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from trnsim.collectives import busbw_factor
 from trnsim.results import CollectiveUse, LinkUse, Tier
 from trnsim.training import (
+    COPIES,
+    GRADIENTS,
     RECEIVE_ACTIVATION,
     RECEIVE_GRADIENT,
     SEND_ACTIVATION,
@@ -135,8 +137,7 @@ def derived_algorithms(sent: Sent) -> dict[str, str]:
 
 def _sent(run: Simulated, node: Node) -> Iterator[Use]:
     """Yield what a rank sends; messages by their sender only, so that no byte is counted twice."""
-    spec, prices, stage = run.spec, node.prices, node.stage
-    dp = spec.mesh.size("dp")
+    spec, prices = run.spec, node.prices
     yield from _tensor_uses(run, node)
     following, preceding = _neighbouring_virtual_stages(run, node)
     ways = (
@@ -147,15 +148,28 @@ def _sent(run: Simulated, node: Node) -> Iterator[Use]:
         if sent is not None:
             count = virtual_stages * spec.microbatches
             yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, count, sent, (name,))
-    for bucket, price in zip(stage.buckets, prices.reduce, strict=False):
-        size_bytes = bucket.parameters * spec.gradient_bytes
-        yield Use(bucket.name, spec.reduce_op, "dp", dp, size_bytes, 1, price, (bucket.name,))
-    if prices.gather is not None:
-        size_bytes = WEIGHT_BYTES * stage.parameters
-        yield Use(WEIGHTS.name, "all-gather", "dp", dp, size_bytes, 1, prices.gather, (WEIGHTS.name,))
+    yield from _data_uses(run, node)
     if prices.tied is not None:
         name = TIED_EMBEDDING.name
         yield Use(name, "all-reduce", "pp", 2, spec.tied_bytes, 1, prices.tied, (name,))
+
+
+def _data_uses(run: Simulated, node: Node) -> Iterator[Use]:
+    """Yield the data-parallel collectives of a rank, those of buckets of one size together."""
+    sharding, prices, microbatches = run.spec.sharding, node.prices, run.spec.microbatches
+    reductions, gathers = sharding.reductions_a_step(microbatches), sharding.gathers_a_step(microbatches)
+    kinds = (
+        (GRADIENTS, sharding.reduce_op, sharding.group, prices.reduce, reductions, sharding.reduce_bytes, 1),
+        (COPIES, "all-reduce", sharding.copies, prices.merge, 1, sharding.reduce_bytes, sharding.optimizer_shards),
+        (WEIGHTS, "all-gather", sharding.group, prices.gather, gathers, WEIGHT_BYTES, 1),
+    )
+    for name, op, ranks, found, times, bytes_each, shards in kinds:
+        alike: dict[int, list[int]] = {}
+        for bucket in node.stage.buckets[: len(found)]:
+            alike.setdefault(bytes_each * -(-bucket.parameters // shards), []).append(bucket.number)
+        for size_bytes, numbers in alike.items():
+            booked_as = tuple(f"{name} {number}" for number in numbers)
+            yield Use(name, op, "dp", ranks, size_bytes, times * len(numbers), found[numbers[0]], booked_as)
 
 
 def _tensor_uses(run: Simulated, node: Node) -> Iterator[Use]:

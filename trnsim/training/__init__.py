@@ -3,6 +3,7 @@
 from trnsim.training.blemishes import slow_ranks
 from trnsim.training.cohorts import Member, populate
 from trnsim.training.communication import Communication, RankPrices, UnservedGroupError, collective_skew_s
+from trnsim.training.data_parallel import COPIES, GRADIENTS, WEIGHTS, Exchanges, Launch
 from trnsim.training.folding import Folding, Node, fold
 from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
 from trnsim.training.rates import Rates
@@ -14,13 +15,14 @@ from trnsim.training.story import (
     SEND_ACTIVATION,
     SEND_GRADIENT,
     TIED_EMBEDDING,
-    WEIGHTS,
     Neighbourhood,
     RankPlan,
     train,
 )
 
 __all__ = [
+    "COPIES",
+    "GRADIENTS",
     "RECEIVE_ACTIVATION",
     "RECEIVE_GRADIENT",
     "SEND_ACTIVATION",
@@ -29,7 +31,9 @@ __all__ = [
     "WEIGHTS",
     "Bucket",
     "Communication",
+    "Exchanges",
     "Folding",
+    "Launch",
     "Member",
     "Neighbourhood",
     "Node",

@@ -6,13 +6,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer
+from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer, Wait
 from trnsim.training.communication import collective_skew_s
+from trnsim.training.data_parallel import COPIES, GRADIENTS, WEIGHTS, Exchanges, Launch
 from trnsim.training.passes import StagePasses, stage_passes
 from trnsim.training.story import Neighbourhood, RankPlan, train
 
 if TYPE_CHECKING:
     from trnsim.fabric import Price
+    from trnsim.training.communication import RankPrices
     from trnsim.training.folding import Folding, Node
     from trnsim.training.spec import StepSpec
     from trnsim.training.stages import VirtualStage
@@ -58,8 +60,8 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, 
         node = folding.nodes[example]
         members.append(Member(cohort, node, planner.plan(node)))
         before, after = (cohorts[colours[other]] if other >= 0 else None for other in folding.neighbours[example])
-        tensor, data, tied = (groups.get((axis, cohort)) for axis in ("tp", "dp", "tied"))
-        near = Neighbourhood(before, after, tensor, data, tied)
+        tensor, sharing, copies, tied = (groups.get((axis, cohort)) for axis in ("tp", "dp", "dp copies", "tied"))
+        near = Neighbourhood(before, after, tensor, sharing, copies, tied)
         engine.start(cohort, train(cohort, members[-1].plan, near, spec.steps))
     return tuple(members)
 
@@ -91,7 +93,6 @@ class _Planner:
     def plan(self, node: Node) -> RankPlan:
         """Return the plan of a node's ranks."""
         spec, stage, prices, skewed = self.spec, node.stage, node.prices, self._skewed
-        data = spec.mesh.size("dp")
         update_s = spec.rates.at_speed(node.speed).memory_s(spec.optimizer_bytes(stage.parameters))
         return RankPlan(
             turns=stage.turns,
@@ -100,11 +101,23 @@ class _Planner:
             send_activation=_alone(prices.send_activation),
             send_gradient=_alone(prices.send_gradient),
             blocking_sends=spec.blocking_sends,
-            reduce=tuple(skewed(spec.reduce_op, data, price) for price in prices.reduce),
-            overlap=spec.overlap,
+            exchanges=self._exchanges(prices),
             tied=skewed("all-reduce", 2, prices.tied) if prices.tied else None,
             optimizer=Activity("optimizer", (Part("optimizer", "optimizer", update_s),)),
-            gather=skewed("all-gather", data, prices.gather) if prices.gather else None,
+        )
+
+    def _exchanges(self, prices: RankPrices) -> Exchanges:
+        sharding = self.spec.sharding
+
+        def launches(name: str, op: str, ranks: int, found: tuple[Price, ...]) -> tuple[Launch, ...]:
+            waits = (Wait(f"{name} {number}", "straggler_wait", "exposed_dp") for number in range(len(found)))
+            return tuple(Launch(wait, self._skewed(op, ranks, price)) for wait, price in zip(waits, found, strict=True))
+
+        return Exchanges(
+            sharding,
+            reduce=launches(GRADIENTS, sharding.reduce_op, sharding.group, prices.reduce),
+            merge=launches(COPIES, "all-reduce", sharding.copies, prices.merge),
+            gather=launches(WEIGHTS, "all-gather", sharding.group, prices.gather),
         )
 
     def _passes(self, held: VirtualStage, node: Node) -> StagePasses:
@@ -115,8 +128,15 @@ class _Planner:
             def transfer(exchange: Exchange) -> Transfer:
                 return self._skewed(exchange.op, spec.mesh.size("tp"), tensor[exchange.op, exchange.bytes])
 
-            own, pace = spec.rates.at_speed(node.speed), spec.rates.at_speed(node.pace)
-            self.passes[key] = stage_passes(held.blocks, own, transfer, held.buckets, spec.shard.recompute, pace=pace)
+            self.passes[key] = stage_passes(
+                held.blocks,
+                spec.rates.at_speed(node.speed),
+                transfer,
+                held.buckets,
+                recompute=spec.shard.recompute,
+                ring_ranks=spec.mesh.size("tp") if spec.ring else 1,
+                pace=spec.rates.at_speed(node.pace),
+            )
         return self.passes[key]
 
     def _skewed(self, op: str, ranks: int, price: Price) -> Transfer:

@@ -47,10 +47,9 @@ class RankPrices:
     send_activation, send_gradient
         Price of the message to the next and to the previous stage; with several virtual stages the last stage sends
         on to the first, and the first back to the last.
-    reduce
-        Price of each gradient bucket.
-    gather
-        Price of the all-gather of updated weights.
+    reduce, merge, gather
+        Price of each bucket: to reduce its gradients over the ranks that share, to sum what they hold over the groups of
+        such ranks, to gather its weights. Empty where there is nothing to exchange.
     tied
         Price of the all-reduce of a tied embedding's gradients.
     """
@@ -59,13 +58,15 @@ class RankPrices:
     send_activation: Price | None
     send_gradient: Price | None
     reduce: tuple[Price, ...]
-    gather: Price | None
+    merge: tuple[Price, ...]
+    gather: tuple[Price, ...]
     tied: Price | None
 
     @property
     def key(self) -> tuple[object, ...]:
         """All times, and the links on which they are spent, as an initial colour."""
-        singles = (self.send_activation, self.send_gradient, *self.reduce, self.gather, self.tied)
+        buckets = (*self.reduce, *self.merge, *self.gather)
+        singles = (self.send_activation, self.send_gradient, *buckets, self.tied)
         tensor = tuple((use, price.spent) for use, price in self.tensor.items())
         return (*tensor, *(price and price.spent for price in singles))
 
@@ -123,14 +124,15 @@ class Communication:
             (exchange.op, exchange.bytes): self.collective(exchange.op, mesh.group("tp", rank), exchange.bytes)
             for exchange in exchanges
         }
-        data = mesh.group("dp", rank)
-        parallel = data.size > 1
+        sharing, copies = self._data_groups(place)
+        zero = self._spec.sharding.zero
         return RankPrices(
             tensor=tensor,
             send_activation=self._send(rank, place, 1),
             send_gradient=self._send(rank, place, -1),
-            reduce=self._reduce(data, buckets) if parallel else (),
-            gather=self._gather(data, buckets) if parallel and self._spec.zero else None,
+            reduce=self._reductions(sharing, buckets),
+            merge=self._merges(copies, buckets),
+            gather=self._gathers(sharing, buckets) if zero else (),
             tied=self._tied(place),
         )
 
@@ -180,14 +182,33 @@ class Communication:
             return None
         return self.message(rank, rank + (target % pipeline.stages - place.pp) * self._spec.mesh.stride("pp"))
 
-    def _reduce(self, group: Group, buckets: Sequence[Bucket]) -> tuple[Price, ...]:
-        op, each = self._spec.reduce_op, self._spec.gradient_bytes
-        sizes = dict.fromkeys(bucket.parameters for bucket in buckets)
-        by_size = {parameters: self.collective(op, group, parameters * each) for parameters in sizes}
-        return tuple(by_size[bucket.parameters] for bucket in buckets)
+    def _data_groups(self, place: Coordinates) -> tuple[Group, Group]:
+        """Return the data-parallel ranks that share with the rank at `place`, and those that hold what it holds."""
+        group, stride = self._spec.sharding.group, self._spec.mesh.stride("dp")
+        number, position = divmod(place.dp, group)
+        first, same = (self._spec.mesh.rank({**place._asdict(), "dp": dp}) for dp in (number * group, position))
+        return Group(first, stride, group), Group(same, stride * group, self._spec.sharding.copies)
 
-    def _gather(self, group: Group, buckets: Sequence[Bucket]) -> Price:
-        return self.collective("all-gather", group, WEIGHT_BYTES * sum(bucket.parameters for bucket in buckets))
+    def _reductions(self, sharing: Group, buckets: Sequence[Bucket]) -> tuple[Price, ...]:
+        sharding = self._spec.sharding
+        return self._for_each(sharding.reduce_op, sharing, [sharding.reduce_bytes * b.parameters for b in buckets])
+
+    def _merges(self, copies: Group, buckets: Sequence[Bucket]) -> tuple[Price, ...]:
+        """Price the sums over groups: each rank that shares sums its part, or, where nothing is shared, all."""
+        sharding = self._spec.sharding
+        parts = [-(-bucket.parameters // sharding.optimizer_shards) for bucket in buckets]
+        return self._for_each("all-reduce", copies, [sharding.reduce_bytes * part for part in parts])
+
+    def _gathers(self, sharing: Group, buckets: Sequence[Bucket]) -> tuple[Price, ...]:
+        return self._for_each("all-gather", sharing, [WEIGHT_BYTES * bucket.parameters for bucket in buckets])
+
+    def _for_each(self, op: str, group: Group, sizes_bytes: Iterable[int]) -> tuple[Price, ...]:
+        """Price a collective for each size; none for a group of one, which sends nothing."""
+        if group.size == 1:
+            return ()
+        sizes = list(sizes_bytes)
+        by_size = {size: self.collective(op, group, size) for size in dict.fromkeys(sizes)}
+        return tuple(by_size[size] for size in sizes)
 
     def _tied(self, place: Coordinates) -> Price | None:
         spec = self._spec

@@ -7,12 +7,12 @@ what their transfers cost and whom they meet. The fold does not depend on how fa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Colouring, Meeting, refine
-from trnsim.training.blemishes import blemishes
 from trnsim.training.communication import Coordinates
-from trnsim.training.replicas import ReplicaClass, Replicas
+from trnsim.training.sharing_groups import sharing_groups
 from trnsim.training.stages import Stage, pipeline_stages
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from trnsim.schedules import Pipeline
     from trnsim.training.communication import Communication, RankPrices
-    from trnsim.training.replicas import Blocks, MeetingTier
+    from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
+    from trnsim.training.sharing_groups import SharingGroups
     from trnsim.training.spec import StepSpec
 
 
@@ -111,42 +112,23 @@ def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier
         Chips below one switch group of each tier.
     """
     stages = pipeline_stages(spec)
-    replicas = _replicas(spec, meeting_tier, blocks)
-    classes = replicas.classes
+    groups = sharing_groups(spec, meeting_tier, blocks)
+    classes = groups.classes
     seats = _seats(spec, classes)
     nodes = tuple(_nodes(seats, spec, communication, stages, classes))
     number = {seat: index for index, seat in enumerate(seats)}
 
     def node_of(rank: int) -> int:
         place = spec.mesh.coordinates(rank)
-        return number[_Seat(place["tp"], place["pp"], replicas.class_of(place["dp"]))]
+        return number[_Seat(place["tp"], place["pp"], groups.class_of(place["dp"]))]
 
-    meetings = tuple(_meetings(spec, classes, number))
+    meetings = tuple(_meetings(spec, groups, number))
     neighbours = tuple(_neighbours(seat, spec.pipeline, number) for seat in seats)
     if spec.folding:
         colouring = refine([node.colour for node in nodes], meetings, neighbours)
     else:
         colouring = Colouring(tuple(range(len(nodes))), len(nodes))
     return Folding(stages, nodes, meetings, neighbours, colouring, node_of)
-
-
-class _Apart:
-    """All replicas apart, without folding."""
-
-    def __init__(self, replicas: int) -> None:
-        self.classes = [ReplicaClass(replica, 1, replica) for replica in range(replicas)]
-
-    @staticmethod
-    def class_of(replica: int) -> int:
-        """Return the number of a replica's class."""
-        return replica
-
-
-def _replicas(spec: StepSpec, meeting_tier: MeetingTier, blocks: Blocks) -> Replicas | _Apart:
-    if not spec.folding:
-        return _Apart(spec.mesh.size("dp"))
-    wrong = blemishes(spec.mesh, spec.placement, spec.impairments, blocks)
-    return Replicas(spec.mesh, spec.placement, meeting_tier, wrong)
 
 
 def _seats(spec: StepSpec, classes: Sequence[ReplicaClass]) -> list[_Seat]:
@@ -187,16 +169,17 @@ def _speeds(spec: StepSpec, rank: int) -> tuple[float, float]:
     return spec.slow.get(rank, 1.0), min(spec.slow.get(mate, 1.0) for mate in group)
 
 
-def _meetings(spec: StepSpec, classes: Sequence[ReplicaClass], number: Mapping[_Seat, int]) -> Iterator[Meeting]:
-    tensors, stages, replicas = range(spec.mesh.size("tp")), range(spec.mesh.size("pp")), range(len(classes))
+def _meetings(spec: StepSpec, groups: SharingGroups, number: Mapping[_Seat, int]) -> Iterator[Meeting]:
+    tensors, stages, replicas = range(spec.mesh.size("tp")), range(spec.mesh.size("pp")), range(len(groups.classes))
     if len(tensors) > 1:
         for q in replicas:
             for s in stages:
                 yield Meeting("tp", tuple((number[_Seat(t, s, q)], 1) for t in tensors))
     if spec.mesh.size("dp") > 1:
-        for s in stages:
-            for t in tensors:
-                yield Meeting("dp", tuple((number[_Seat(t, s, q)], classes[q].replicas) for q in replicas))
+        compositions = [("dp", members) for members in groups.sharing]
+        compositions += [("dp copies", members) for members in groups.copies]
+        for s, t, (axis, members) in product(stages, tensors, compositions):
+            yield Meeting(axis, tuple((number[_Seat(t, s, q)], count) for q, count in members))
     if spec.model.tied_embeddings and len(stages) > 1:
         for q in replicas:
             for t in tensors:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity, Part, seconds
@@ -13,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from trnsim.engine import Transfer
+    from trnsim.parallel import Sharding
     from trnsim.training.rates import Rates
-    from trnsim.workload import Block
+    from trnsim.workload import Block, Item
 
     _Runs = tuple[tuple[str, Sequence[Work | Exchange]], ...]
 
@@ -25,26 +25,21 @@ HOST_SHARE_OF_PARTIAL_RECOMPUTE = 0.3  # fitted with selective recompute, Megatr
 
 
 class Bucket(NamedTuple):
-    """Gradients that are reduced together.
+    """Parameters whose gradients are reduced together, and whose weights are gathered together.
 
     Attributes
     ----------
     number
         Its place among all buckets of a rank, in the order in which they are complete.
     parameters
-        Their parameters on one rank.
+        How many they are on one rank.
     blocks
-        How many blocks they come from.
+        How many blocks they belong to.
     """
 
     number: int
     parameters: int
     blocks: int
-
-    @property
-    def name(self) -> str:
-        """What it is called in logs and tables."""
-        return f"gradients {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +50,24 @@ class StagePasses:
     ----------
     forward, backward
         The whole pass.
+    forward_segments
+        The same forward pass, cut where it comes to the weights of another bucket.
     segments
         The same backward pass, cut where a bucket of gradients is complete.
     buckets
-        The bucket that each segment completes, in the same order.
+        Numbers of the buckets that the segments complete, in the same order; the forward pass meets them last first.
     """
 
     forward: Activity
     backward: Activity
+    forward_segments: tuple[Activity, ...]
     segments: tuple[Activity, ...]
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[int, ...]
+
+
+def bucket_size(sharding: Sharding, bucket_parameters: int) -> int:
+    """Return the parameters at which a bucket is full: ZeRO-3 exchanges block by block."""
+    return 1 if sharding.zero == 3 else bucket_parameters
 
 
 def gradient_buckets(blocks: Sequence[Block], bucket_parameters: int, first: int = 0) -> tuple[Bucket, ...]:
@@ -97,8 +100,9 @@ def stage_passes(
     rates: Rates,
     transfer: Callable[[Exchange], Transfer],
     buckets: Sequence[Bucket],
-    recompute: str | frozenset[str],
     *,
+    recompute: str | frozenset[str],
+    ring_ranks: int = 1,
     pace: Rates | None = None,
 ) -> StagePasses:
     """Price the blocks of a virtual stage.
@@ -115,20 +119,26 @@ def stage_passes(
         Gradient buckets, at whose ends the backward pass can be cut.
     recompute
         Recompute mode, for the host's share of launching it.
+    ring_ranks
+        Ranks of a ring in which tensor-parallel collectives go round beside their matmul; 1 for none.
     pace
         Speed of the slowest rank of the tensor group, by default this one's. From its first collective on a pass goes at
         that pace, and the group leaves it together; what a faster rank waits is a part of its own.
     """
     host_layers_s = rates.host_layer_s * sum(block.name == "layer" for block in blocks)
     again = HOST_SHARE_OF_RECOMPUTE.get(str(recompute or "none"), HOST_SHARE_OF_PARTIAL_RECOMPUTE)
-    forward = _Pricing(transfer, _forward_runs, host_layers_s + rates.host_pass_s, blocks)
-    backward = _Pricing(transfer, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s, blocks[::-1])
+    forward = _Pricing(transfer, ring_ranks, _forward_runs, host_layers_s + rates.host_pass_s, blocks)
+    backward = _Pricing(
+        transfer, ring_ranks, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s, blocks[::-1]
+    )
     forward_parts, backward_parts = (each.paced(rates, pace or rates) for each in (forward, backward))
+    lengths = [bucket.blocks for bucket in buckets]
     return StagePasses(
         _activity("forward", forward_parts),
         _activity("backward", backward_parts),
-        tuple(_activity("backward", run) for run in _cut(backward_parts, [bucket.blocks for bucket in buckets])),
-        tuple(buckets),
+        tuple(_activity("forward", run) for run in _cut(forward_parts, lengths[::-1])),
+        tuple(_activity("backward", run) for run in _cut(backward_parts, lengths)),
+        tuple(bucket.number for bucket in buckets),
     )
 
 
@@ -145,12 +155,13 @@ class _Pricing:
     """One pass over blocks, at whatever speed."""
 
     transfer: Callable[[Exchange], Transfer]
+    ring_ranks: int
     runs: Callable[[Block], _Runs]
     host_s: float
     blocks: Sequence[Block]
 
     def parts(self, rates: Rates) -> list[list[Part]]:
-        return _PassPricer(rates, self.transfer, self.runs, self.host_s).parts(self.blocks)
+        return _PassPricer(rates, self.transfer, self.ring_ranks, self.runs, self.host_s).parts(self.blocks)
 
     def paced(self, rates: Rates, pace: Rates) -> list[list[Part]]:
         """Return the parts of a rank whose group waits at each collective for one that has another pace."""
@@ -158,8 +169,8 @@ class _Pricing:
         if pace == rates:
             return own
         blocks = [list(_padded(*pair)) for pair in zip(own, self.parts(pace), strict=True)]
-        first = next(index for index, parts in enumerate(own) if any(part.heading == EXPOSED_TP for part in parts))
-        head = next(index for index, part in enumerate(own[first]) if part.heading == EXPOSED_TP)
+        first = next(index for index, parts in enumerate(own) if any(map(_meets, parts)))
+        head = next(index for index, part in enumerate(own[first]) if _meets(part))
         tail = _padded(own[first][head:], self.parts(pace)[first][head:])
         return [*own[:first], [*own[first][:head], *tail], *blocks[first + 1 :]]
 
@@ -178,6 +189,7 @@ class _PassPricer:
 
     rates: Rates
     transfer: Callable[[Exchange], Transfer]
+    ring_ranks: int
     runs: Callable[[Block], _Runs]
     host_s: float
 
@@ -198,19 +210,30 @@ class _PassPricer:
     def _device_parts(self, block: Block) -> Iterator[Part]:
         for heading, items in self.runs(block):
             work = [item for item in items if isinstance(item, Work)]
-            for is_work, run in groupby(items, key=lambda item: isinstance(item, Work)):
-                if is_work:
-                    members = [item for item in run if isinstance(item, Work)]
-                    yield Part(f"{block.name} {heading}", heading, self.rates.work_s(members))
+            for members, exchange in _pieces(items, in_rings=self.ring_ranks > 1):
+                compute_s = self.rates.work_s(members)
+                if exchange is None:
+                    yield Part(f"{block.name} {heading}", heading, compute_s)
                 else:
-                    for item in run:
-                        if isinstance(item, Exchange):
-                            yield self._exchange_part(f"{block.name} {item.op} {item.name}", item)
+                    yield from self._exchanged(
+                        f"{block.name} {exchange.op} {exchange.name}", heading, compute_s, exchange
+                    )
             yield Part(f"{block.name} memory traffic", heading, self.rates.exposed_memory_s(work))
 
-    def _exchange_part(self, name: str, exchange: Exchange) -> Part:
+    def _exchanged(self, name: str, heading: str, compute_s: float, exchange: Exchange) -> Iterator[Part]:
+        r"""Yield a matmul, if there is one, with a collective beside it, and what of the collective outlasts it.
+
+        In a ring of :math:`t` ranks one of t parts of the matmul has nothing to wait for or to send beside it, so
+
+        .. math:: \max\left(0, T_{collective} - \frac{t-1}{t} T_{matmul}\right)
+
+        is exposed (Wang et al., ASPLOS 2023, doi:10.1145/3567955.3567959).
+        """
         transfer = self.transfer(exchange)
-        return Part(name, EXPOSED_TP, transfer.duration_s, transfer.busy_s)
+        exposed_s = max(0.0, transfer.duration_s - compute_s * (1 - 1 / self.ring_ranks))
+        share = exposed_s / transfer.duration_s if transfer.duration_s else 0.0
+        yield Part(f"{name} matmul", heading, compute_s, {kind: s * (1 - share) for kind, s in transfer.busy_s.items()})
+        yield Part(name, EXPOSED_TP, exposed_s, {kind: s * share for kind, s in transfer.busy_s.items()})
 
     def _extra_parts(self, name: str, device_s: float, stretch: float) -> Iterator[Part]:
         overhead_s = device_s * stretch
@@ -218,6 +241,34 @@ class _PassPricer:
             yield Part(f"{name} host launch", OVERHEAD, overhead_s)
         if self.rates.scale_skew_fraction:
             yield Part(f"{name} skew", SKEW, (device_s + overhead_s) * self.rates.scale_skew_fraction)
+
+
+def _pieces(items: Sequence[Item], *, in_rings: bool) -> Iterator[tuple[list[Work], Exchange | None]]:
+    """Divide a pass into work without a collective, collectives alone, and matmuls with theirs where those go in rings."""
+    partners = dict(_partners(items)) if in_rings else {}
+    waiting: list[Work] = []
+    for number, item in enumerate(items):
+        if isinstance(item, Work) and number not in partners.values():
+            waiting.append(item)
+            continue
+        if waiting:
+            yield waiting, None
+            waiting = []
+        if isinstance(item, Exchange):
+            partner = items[partners[number]] if number in partners else None
+            yield [partner] if isinstance(partner, Work) else [], item
+    if waiting:
+        yield waiting, None
+
+
+def _partners(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+    """Yield each collective that goes in a ring and its matmul: what a gather feeds, what feeds a reduce-scatter."""
+    for number, item in enumerate(items):
+        if isinstance(item, Exchange) and item.op != "all-reduce":
+            partner = number + 1 if item.op == "all-gather" else number - 1
+            other = items[partner] if 0 <= partner < len(items) else None
+            if isinstance(other, Work) and other.flops:
+                yield number, partner
 
 
 def _cut(parts: Sequence[list[Part]], lengths: Sequence[int]) -> Iterator[Sequence[list[Part]]]:
@@ -229,5 +280,10 @@ def _cut(parts: Sequence[list[Part]], lengths: Sequence[int]) -> Iterator[Sequen
 
 def _activity(name: str, blocks: Sequence[list[Part]]) -> Activity:
     kept = tuple(part for parts in blocks for part in parts if part.duration_s)
-    meeting = next((number for number, part in enumerate(kept) if part.heading == EXPOSED_TP), None)
+    meeting = next((number for number, part in enumerate(kept) if _meets(part)), None)
     return Activity(name, kept, meeting)
+
+
+def _meets(part: Part) -> bool:
+    """Whether a part needs the tensor group: a collective, or a matmul with one beside it."""
+    return part.heading == EXPOSED_TP or bool(part.busy_s)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim.schedules import Pipeline
-from trnsim.workload import OPTIMIZER_BYTES, WEIGHT_BYTES
+from trnsim.workload import WEIGHT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trnsim.parallel import Mesh, Placement
+    from trnsim.parallel import Mesh, Placement, Sharding
     from trnsim.topology.perturbations import Impairments
     from trnsim.training.rates import Rates
-    from trnsim.workload import Shard, Transformer
+    from trnsim.workload import Shard, StateBytes, Transformer
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class StepSpec:
         Whether a rank waits until a message to another stage has arrived, or goes on beside it.
     microbatches
         Microbatches per step and replica. >= 1.
-    zero
-        0: every data-parallel rank holds and updates everything. 1: the optimizer is sharded.
-    gradient_bytes
-        Bytes of one gradient, in memory and on the wire.
+    sharding
+        What data-parallel ranks share, and what they exchange beside the passes.
+    states
+        Bytes of a parameter that are kept from step to step.
     bucket_parameters
-        Parameters of a gradient bucket.
-    overlap
-        Whether buckets are reduced while the backward pass goes on.
+        Parameters of a gradient bucket; ZeRO-3 has one for each block.
+    ring
+        Whether tensor-parallel collectives go round beside their matmul.
     steps
         Steps to simulate. >= 1.
     folding
@@ -65,10 +65,10 @@ class StepSpec:
     virtual_stages: int
     blocking_sends: bool
     microbatches: int
-    zero: int
-    gradient_bytes: int
+    sharding: Sharding
+    states: StateBytes
     bucket_parameters: int
-    overlap: bool
+    ring: bool
     steps: int
     folding: bool
     impairments: Impairments
@@ -86,17 +86,13 @@ class StepSpec:
         return -(-hidden_bytes // self.shard.tp)
 
     @property
-    def reduce_op(self) -> str:
-        """The collective that sums gradients over the data-parallel ranks."""
-        return "reduce-scatter" if self.zero else "all-reduce"
-
-    @property
     def tied_bytes(self) -> int:
         """Bytes of one rank's gradients of a tied embedding."""
-        return self.shard.vocabulary // self.shard.tp * self.model.hidden_size * self.gradient_bytes
+        return self.shard.vocabulary // self.shard.tp * self.model.hidden_size * self.sharding.reduce_bytes
 
     def optimizer_bytes(self, parameters: int) -> int:
-        """HBM traffic of the optimizer: gradient read, fp32 master, momentum and variance read and written, weight written."""
-        shards = self.mesh.size("dp") if self.zero else 1
-        per_parameter = self.gradient_bytes + 2 * OPTIMIZER_BYTES + WEIGHT_BYTES
-        return -(-parameters // shards) * per_parameter
+        """HBM traffic of the optimizer: gradient read, states read and written, a bf16 weight written if it is apart."""
+        states = self.states
+        apart = 0 if states.weight > WEIGHT_BYTES else WEIGHT_BYTES
+        per_parameter = self.sharding.gradient_bytes + 2 * (states.optimizer + states.weight - apart) + apart
+        return -(-parameters // self.sharding.optimizer_shards) * per_parameter

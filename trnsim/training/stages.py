@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim.schedules import schedule
-from trnsim.training.passes import gradient_buckets
+from trnsim.training.passes import bucket_size, gradient_buckets
 from trnsim.workload import Exchange, stage_blocks
 
 if TYPE_CHECKING:
@@ -99,4 +99,5 @@ def _stage(number: int, held: Mapping[int, VirtualStage], turns: tuple[Pass, ...
 
 def _virtual_stage(spec: StepSpec, place: int, first_bucket: int) -> VirtualStage:
     blocks = stage_blocks(spec.model, spec.shard, place, spec.split)
-    return VirtualStage(blocks, gradient_buckets(blocks, spec.bucket_parameters, first_bucket))
+    full = bucket_size(spec.sharding, spec.bucket_parameters)
+    return VirtualStage(blocks, gradient_buckets(blocks, full, first_bucket))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from trnsim.engine import Activity, Wait
+from trnsim.engine import Wait
+from trnsim.training.data_parallel import DataParallel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from trnsim.engine import Call, Cohort, Collective, Story, Transfer
+    from trnsim.engine import Activity, Cohort, Collective, Story, Transfer
     from trnsim.schedules import Pass
-    from trnsim.training.passes import Bucket, StagePasses
+    from trnsim.training.data_parallel import Exchanges
+    from trnsim.training.passes import StagePasses
 
 RECEIVE_ACTIVATION = Wait("receive activation", "bubble", "exposed_pp")
 RECEIVE_GRADIENT = Wait("receive gradient", "bubble", "exposed_pp")
 SEND_ACTIVATION = Wait("send activation", "exposed_pp", "exposed_pp")
 SEND_GRADIENT = Wait("send gradient", "exposed_pp", "exposed_pp")
 TIED_EMBEDDING = Wait("tied embedding gradients", "straggler_wait", "exposed_pp")
-WEIGHTS = Wait("weights", "straggler_wait", "exposed_dp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,12 @@ class RankPlan:
         What it is to send to the next and to the previous stage; None where no virtual stage of the rank does.
     blocking_sends
         Whether the rank waits until what it sends has arrived.
-    reduce
-        What it is to reduce each bucket over data-parallel ranks; empty without data parallelism.
-    overlap
-        Whether buckets are launched during the backward pass, or one by one after it.
+    exchanges
+        What it exchanges with data-parallel ranks.
     tied
         What it is to reduce the gradients of a tied embedding between first and last stage, or None.
     optimizer
         The update.
-    gather
-        What it is to all-gather the updated weights, or None.
     """
 
     turns: tuple[Pass, ...]
@@ -56,11 +53,9 @@ class RankPlan:
     send_activation: Transfer | None
     send_gradient: Transfer | None
     blocking_sends: bool
-    reduce: tuple[Transfer, ...]
-    overlap: bool
+    exchanges: Exchanges
     tied: Transfer | None
     optimizer: Activity
-    gather: Transfer | None
 
 
 class Neighbourhood(NamedTuple):
@@ -72,7 +67,8 @@ class Neighbourhood(NamedTuple):
     previous: Cohort | None
     following: Cohort | None
     tensor: Collective | None
-    data: Collective | None
+    sharing: Collective | None
+    copies: Collective | None
     tied: Collective | None
 
 
@@ -90,16 +86,26 @@ def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int) -> Stor
     steps
         How many steps. >= 1.
     """
-    last_backward = {turn.virtual_stage: number for number, turn in enumerate(plan.turns) if turn.kind == "B"}
+    first_forward = _by_virtual_stage(
+        (number, turn) for number, turn in reversed([*enumerate(plan.turns)]) if turn.kind == "F"
+    )
+    last_backward = _by_virtual_stage((number, turn) for number, turn in enumerate(plan.turns) if turn.kind == "B")
     for step in range(steps):
-        trainer = _Step(rank, plan, near, step)
+        trainer = _Step(
+            rank, plan, near, DataParallel(rank, plan.exchanges, near.tensor, near.sharing, near.copies, step), step
+        )
         for number, turn in enumerate(plan.turns):
             if turn.kind == "F":
-                yield from trainer.forward(turn)
+                yield from trainer.forward(turn, is_first=number == first_forward[turn.virtual_stage])
             else:
                 yield from trainer.backward(turn, is_last=number == last_backward[turn.virtual_stage])
         yield from trainer.update()
         rank.end_step()
+
+
+def _by_virtual_stage(turns: Iterable[tuple[int, Pass]]) -> dict[int, int]:
+    """Return the number of the last of the turns through each virtual stage."""
+    return {turn.virtual_stage: number for number, turn in turns}
 
 
 class _Content(NamedTuple):
@@ -113,13 +119,6 @@ class _Content(NamedTuple):
         return f"{self.what} of microbatch {self.microbatch} for virtual stage {self.virtual_stage}"
 
 
-class _Launched(NamedTuple):
-    """A bucket on its way."""
-
-    call: Call
-    wait: Wait
-
-
 @dataclass(frozen=True, slots=True)
 class _Step:
     """One step of one rank."""
@@ -127,33 +126,27 @@ class _Step:
     rank: Cohort
     plan: RankPlan
     near: Neighbourhood
+    data: DataParallel
     step: int
-    launched: list[_Launched] = field(default_factory=list)
 
-    def forward(self, turn: Pass) -> Story:
+    def forward(self, turn: Pass, *, is_first: bool) -> Story:
         """Receive an activation, work, send the result on."""
         rank, plan, near = self.rank, self.plan, self.near
         _, microbatch, place = turn
         if near.previous is not None and place > 0:
             yield from rank.receive(near.previous, RECEIVE_ACTIVATION, _Content("activation", microbatch, place))
-        yield from rank.perform(plan.passes[place].forward, near.tensor, turn)
+        yield from self.data.forward(turn, plan.passes[place], is_first=is_first)
         if near.following is not None and plan.send_activation is not None and place < plan.end:
             content = _Content("activation", microbatch, place + 1)
             yield from self._send(near.following, SEND_ACTIVATION, content, plan.send_activation)
 
     def backward(self, turn: Pass, *, is_last: bool) -> Story:
-        """Receive a gradient, work, send the result back; in the last pass, launch each bucket that is complete."""
+        """Receive a gradient, work, send the result back."""
         rank, plan, near = self.rank, self.plan, self.near
         _, microbatch, place = turn
-        work = plan.passes[place]
         if near.following is not None and place < plan.end:
             yield from rank.receive(near.following, RECEIVE_GRADIENT, _Content("gradient", microbatch, place))
-        if is_last and near.data is not None and plan.overlap:
-            for bucket, segment in zip(work.buckets, work.segments, strict=True):
-                yield from rank.perform(segment, near.tensor, (turn, bucket.number))
-                self.launched.append(self._launch(near.data, bucket))
-        else:
-            yield from rank.perform(work.backward, near.tensor, turn)
+        yield from self.data.backward(turn, plan.passes[place], is_last=is_last)
         if near.previous is not None and plan.send_gradient is not None and place > 0:
             content = _Content("gradient", microbatch, place - 1)
             yield from self._send(near.previous, SEND_GRADIENT, content, plan.send_gradient)
@@ -167,21 +160,9 @@ class _Step:
         rank, plan, near = self.rank, self.plan, self.near
         for wait in (SEND_ACTIVATION, SEND_GRADIENT):
             yield from rank.settle(wait)
-        for found in self.launched:
-            yield from rank.wait(found.call, found.wait)
-        if near.data is not None and not plan.overlap:
-            for bucket in sorted(bucket for work in plan.passes.values() for bucket in work.buckets):
-                found = self._launch(near.data, bucket)
-                yield from rank.wait(found.call, found.wait)
+        yield from self.data.finish()
         if near.tied is not None and plan.tied is not None:
             call = rank.launch(near.tied, TIED_EMBEDDING, self.step, plan.tied)
             yield from rank.wait(call, TIED_EMBEDDING)
         yield from rank.perform(plan.optimizer)
-        if near.data is not None and plan.gather is not None:
-            call = rank.launch(near.data, WEIGHTS, (self.step, "weights"), plan.gather)
-            yield from rank.wait(call, WEIGHTS)
-
-    def _launch(self, group: Collective, bucket: Bucket) -> _Launched:
-        wait = Wait(bucket.name, "straggler_wait", "exposed_dp")
-        call = self.rank.launch(group, wait, (self.step, bucket.number), self.plan.reduce[bucket.number])
-        return _Launched(call, wait)
+        yield from self.data.gather()

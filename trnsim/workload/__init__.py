@@ -2,12 +2,23 @@
 
 A :class:`Transformer` is a shape, from the catalog, a file or a Hugging Face configuration. A :class:`Shard` says what
 one rank takes of it. :func:`stage_blocks` lists what that rank computes, exchanges with its tensor-parallel group and
-keeps, without a clock; :func:`memory_terms` adds it up.
+keeps, without a clock; :func:`pass_memory` adds it up.
 """
 
 from trnsim.workload.blocks import Block, Item, stage_blocks, stage_parameters
 from trnsim.workload.huggingface import is_huggingface, parse_huggingface
-from trnsim.workload.memory import GRADIENT_BYTES, OPTIMIZER_BYTES, WEIGHT_BYTES, MemoryTerms, memory_terms, saved_bytes
+from trnsim.workload.memory import (
+    CROSS_ENTROPY,
+    GRADIENT_BYTES,
+    STATES,
+    WEIGHT_BYTES,
+    MemoryTerms,
+    Moment,
+    PassMemory,
+    RankMemory,
+    StateBytes,
+    pass_memory,
+)
 from trnsim.workload.model import LatentAttention, Mixture, ShapeError, Transformer, flops_per_token
 from trnsim.workload.operators import Exchange, Work
 from trnsim.workload.reading import load_model, model_names, read_model
@@ -25,12 +36,13 @@ from trnsim.workload.shard import (
 from trnsim.workload.table import ModelTable
 
 __all__ = [
+    "CROSS_ENTROPY",
     "EMBEDDING_OPERATORS",
     "GRADIENT_BYTES",
     "HEAD_OPERATORS",
     "LAYER_OPERATORS",
     "LINEAR_OPERATORS",
-    "OPTIMIZER_BYTES",
+    "STATES",
     "WEIGHT_BYTES",
     "Block",
     "Exchange",
@@ -39,22 +51,25 @@ __all__ = [
     "MemoryTerms",
     "Mixture",
     "ModelTable",
+    "Moment",
+    "PassMemory",
+    "RankMemory",
     "ShapeError",
     "Shard",
+    "StateBytes",
     "Transformer",
     "Work",
     "flops_per_token",
     "is_huggingface",
     "kv_replication",
     "load_model",
-    "memory_terms",
     "model_names",
     "padded_vocabulary",
     "parse_huggingface",
+    "pass_memory",
     "read_model",
     "recomputed_operators",
     "refusal",
-    "saved_bytes",
     "stage_blocks",
     "stage_parameters",
 ]

@@ -19,6 +19,7 @@ the embedding, ``sbh/t``, and ``4 sbh/t + 4 sbv/t`` for the head with a vocabula
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.workload.operators import Exchange, Work, embedding_operators, head_operators, layer_operators
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from trnsim.workload.model import Transformer
-    from trnsim.workload.operators import Operator
+    from trnsim.workload.operators import Operator, Tensor
 
 __all__ = ["Block", "Item", "stage_blocks", "stage_parameters"]
 
@@ -163,7 +164,7 @@ def _block(
     elements = shard.tokens * hidden_size
     gathered = shard.operand_bytes(elements) if name == "layer" else 2 * elements
     buffers = _Buffers(gathered, 2 * elements)
-    again = [operator for operator in operators if operator.name in recomputed]
+    again = list(_run_again(operators, recomputed, stops_early=shard.recompute_early_stop))
     return Block(
         name,
         forward=tuple(_forward(operators, shard, buffers)),
@@ -196,6 +197,23 @@ def _backward(operators: tuple[Operator, ...], shard: Shard, buffers: _Buffers) 
 
 def _summing(shard: Shard) -> str:
     return "reduce-scatter" if shard.is_sequence_split else "all-reduce"
+
+
+def _run_again(operators: tuple[Operator, ...], recomputed: frozenset[str], *, stops_early: bool) -> Iterator[Operator]:
+    """Yield the operators that run again; with early stop, of each run of them, those up to the last that is needed.
+
+    An operator is needed if it makes a tensor that the backward pass of one of the run reads.
+    """
+    for is_again, run in groupby(operators, key=lambda operator: operator.name in recomputed):
+        again = list(run) if is_again else []
+        kept = {tensor for operator in again for tensor in operator.keeps}
+        while stops_early and again and kept.isdisjoint(_makes(again[-1])):
+            again.pop()
+        yield from again
+
+
+def _makes(operator: Operator) -> set[Tensor]:
+    return {*operator.writes, *operator.keeps} - set(operator.reads)
 
 
 def _saved_bytes(operators: tuple[Operator, ...], recomputed: frozenset[str]) -> int:

@@ -76,6 +76,8 @@ class Shard:
         The padded vocabulary, see `padded_vocabulary`.
     recompute
         ``"none"``, ``"selective"``, ``"full"`` or the operators of a layer that run again before their backward pass.
+    recompute_early_stop
+        Whether recompute ends with the last tensor that the backward pass needs, as PyTorch's ``checkpoint`` does.
     attention
         ``"flash"``: one fused kernel, scores never in memory; ``"unfused"``: softmax and dropout pass over them.
     operands
@@ -88,6 +90,7 @@ class Shard:
     sequence_parallel: bool
     vocabulary: int
     recompute: str | frozenset[str] = "none"
+    recompute_early_stop: bool = False
     attention: str = "flash"
     operands: str = "bf16"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trnsim.scenario.rules import batch, machine, perturbations, pipeline, ranks, scale, shapes
+from trnsim.scenario.rules import batch, machine, perturbations, pipeline, ranks, scale, shapes, sharing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,7 @@ _RULES = (
     *shapes.RULES,
     *pipeline.RULES,
     *batch.RULES,
+    *sharing.RULES,
     *scale.RULES,
     *perturbations.RULES,
 )

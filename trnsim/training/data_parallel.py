@@ -1,0 +1,182 @@
+"""What data-parallel ranks exchange in a step, and when: gradients as they get ready, shared weights as they are needed.
+
+Passes are cut at the borders of buckets where weights have to arrive or gradients leave; the collectives run beside the
+passes, one after the other in each group. So what of them is waited for is an outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trnsim.engine import Activity, Call, Cohort, Collective, Story, Transfer, Wait
+    from trnsim.parallel import Sharding
+    from trnsim.schedules import Pass
+    from trnsim.training.passes import StagePasses
+
+
+GRADIENTS, COPIES, WEIGHTS = "gradients", "gradients of copies", "weights"
+"""What the collectives of a bucket are called, before its number."""
+
+
+class Launch(NamedTuple):
+    """A collective that a rank launches, and how waiting for it is booked."""
+
+    wait: Wait
+    transfer: Transfer
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """The data-parallel collectives of a rank, by number of the bucket; empty where it has nothing to exchange.
+
+    Parameters
+    ----------
+    sharding
+        What is shared, and what travels beside the passes.
+    reduce
+        Summing gradients over the ranks that share.
+    merge
+        Summing what they then hold over the groups of ranks that share; empty if there is one group.
+    gather
+        Gathering weights; empty where nothing is shared.
+    """
+
+    sharding: Sharding
+    reduce: tuple[Launch, ...] = ()
+    merge: tuple[Launch, ...] = ()
+    gather: tuple[Launch, ...] = ()
+
+    def gathers(self, turn: Pass, *, is_first: bool) -> bool:
+        """Whether a pass waits for weights; `is_first` says that it is the first through its virtual stage in the step."""
+        again = self.sharding.zero == 3 and self.sharding.reshard_after_forward
+        return bool(self.gather) and self.sharding.gathers_in_passes and (again or (turn.kind == "F" and is_first))
+
+    def reduces(self, *, is_last: bool) -> bool:
+        """Whether gradients leave during a backward pass; `is_last` says that it completes those of the step.
+
+        Shared gradients leave in every pass, since a rank keeps its share of their sum only.
+        """
+        beside = self.sharding.zero >= 2 or (is_last and self.sharding.overlap != "none")
+        return bool(self.reduce) and beside
+
+
+class _Launched(NamedTuple):
+    """A collective on its way."""
+
+    call: Call
+    wait: Wait
+
+
+@dataclass(slots=True)
+class DataParallel:
+    """One step of one rank, as its data-parallel groups see it.
+
+    Parameters
+    ----------
+    rank
+        The cohort that acts.
+    exchanges
+        What it exchanges.
+    tensor, sharing, copies
+        Its tensor-parallel group, the ranks that share with it, those of other groups that hold the same; None where
+        there are none.
+    step
+        Number of the step.
+    """
+
+    rank: Cohort
+    exchanges: Exchanges
+    tensor: Collective | None
+    sharing: Collective | None
+    copies: Collective | None
+    step: int
+    pending: list[_Launched] = field(default_factory=list)
+
+    def forward(self, turn: Pass, work: StagePasses, *, is_first: bool) -> Story:
+        """Run a forward pass, waiting for each bucket of weights where they are gathered for it."""
+        if self.exchanges.gathers(turn, is_first=is_first):
+            yield from self._in_parts(turn, work.forward_segments, work.buckets[::-1], reduces=False, gathers=True)
+        else:
+            yield from self.rank.perform(work.forward, self.tensor, turn)
+
+    def backward(self, turn: Pass, work: StagePasses, *, is_last: bool) -> Story:
+        """Run a backward pass, launching the reduction of each bucket that is complete."""
+        gathers, reduces = self.exchanges.gathers(turn, is_first=False), self.exchanges.reduces(is_last=is_last)
+        if gathers or reduces:
+            yield from self._in_parts(
+                turn, work.segments, work.buckets, reduces=reduces, gathers=gathers, is_last=is_last
+            )
+        else:
+            yield from self.rank.perform(work.backward, self.tensor, turn)
+
+    def finish(self) -> Story:
+        """Wait for all gradients; reduce them now if none left during the backward pass."""
+        if not self.exchanges.reduces(is_last=True):
+            for number in range(len(self.exchanges.reduce)):
+                yield from self._reduce(number, None, is_last=True)
+        yield from self._settle()
+
+    def gather(self) -> Story:
+        """Gather the weights that other ranks updated, unless that waits for the passes that need them."""
+        if not self.exchanges.sharding.gathers_in_passes:
+            calls = [self._launch(launch, "weights", number) for number, launch in _last_first(self.exchanges.gather)]
+            for launched in calls:
+                yield from self.rank.wait(*launched)
+
+    def _in_parts(
+        self,
+        turn: Pass,
+        segments: Sequence[Activity],
+        buckets: Sequence[int],
+        *,
+        reduces: bool,
+        gathers: bool,
+        is_last: bool = False,
+    ) -> Story:
+        """Run a pass bucket by bucket."""
+        sharding = self.exchanges.sharding
+        gathering: list[_Launched] = []
+        ahead = sharding.gathers_ahead if sharding.zero == 3 else len(buckets)
+        for position, (number, segment) in enumerate(zip(buckets, segments, strict=True)):
+            if gathers:
+                wanted = buckets[len(gathering) : position + ahead + 1]
+                gathering += [self._launch(self.exchanges.gather[each], turn, each) for each in wanted]
+                yield from self.rank.wait(*gathering[position])
+            yield from self.rank.perform(segment, self.tensor, (turn, number))
+            if reduces:
+                yield from self._reduce(number, turn, is_last=is_last)
+
+    def _reduce(self, number: int, turn: Pass | None, *, is_last: bool) -> Story:
+        """Launch the reduction of a bucket; shared gradients wait for the one before, so that two at most are whole."""
+        sharding = self.exchanges.sharding
+        if sharding.zero >= 2:
+            yield from self._settle()
+        reduction = self._launch(self.exchanges.reduce[number], turn, number)
+        self.pending.append(reduction)
+        if self.copies is not None and is_last:
+            merge = self.exchanges.merge[number]
+            key = (self.step, "merge", number)
+            call = self.rank.launch(self.copies, merge.wait, key, merge.transfer, after=reduction.call)
+            self.pending.append(_Launched(call, merge.wait))
+        if sharding.overlap == "none":
+            yield from self._settle()
+
+    def _settle(self) -> Story:
+        for launched in self.pending:
+            yield from self.rank.wait(*launched)
+        self.pending.clear()
+
+    def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> _Launched:
+        if self.sharing is None:
+            raise ValueError(f"a rank without data-parallel group cannot launch {launch.wait.name}")
+        key = (self.step, launch.wait.name, turn, number)
+        return _Launched(self.rank.launch(self.sharing, launch.wait, key, launch.transfer), launch.wait)
+
+
+def _last_first(launches: Sequence[Launch]) -> list[tuple[int, Launch]]:
+    """Return the launches in the order of the forward pass, which is that of buckets reversed."""
+    return list(enumerate(launches))[::-1]
