@@ -47,13 +47,16 @@ def layouts(draw: st.DrawFn) -> dict[str, Any]:
         "layout__tp": tp,
         "layout__pp": pp,
         "layout__dp": dp,
-        "layout__zero": draw(st.integers(0, 1)),
+        "layout__zero": draw(st.integers(0, 3)),
+        "layout__zero_group": draw(st.sampled_from(["all", 2])) if dp == 4 else "all",
+        "layout__reshard_after_forward": draw(st.sampled_from(["true", "false"])),
         "layout__rank": draw(st.sampled_from(["chip", "logical_core"])),
         "model__layers": pp * virtual_stages * draw(st.integers(1, 2)),
         "model__tied_embeddings": draw(st.sampled_from(["true", "false"])),
         "training__global_batch": rounds * dp * (pp if virtual_stages > 1 else 2),
         "training__bucket_parameters": draw(st.sampled_from(["1e6", "20e6"])),
-        "training__data_parallel_overlap": draw(st.sampled_from(["buckets", "none"])),
+        "training__data_parallel_overlap": draw(st.sampled_from(["buckets", "prefetch", "none"])),
+        "training__prefetch": draw(st.integers(1, 3)),
         "training__recompute": draw(st.sampled_from(["none", "selective", "full"])),
         "schedule__kind": kind,
         "schedule__virtual_stages": virtual_stages,
@@ -99,7 +102,7 @@ def compare(spec: StepSpec, scenario: Scenario, unfolded: Folding, folded: Foldi
     members = live(spec, unfolded, scenario)
     shared = scenario.run.fidelity == "flow"
     machine = translated.machine(
-        members, spec.mesh, sharing=spec.mesh.size("dp"), steps=spec.steps, links_are_shared=shared
+        members, spec.mesh, sharing=spec.sharding.group, steps=spec.steps, links_are_shared=shared
     )
     expected = oracle.simulate(machine)
     for member in members:
@@ -142,14 +145,19 @@ class DrawnPrices(Communication):
         self, place: tuple[int, int, int], exchanges: Iterable[Exchange], buckets: Sequence[Bucket]
     ) -> RankPrices:
         spec, (tensor, stage, replica) = self._spec, place
-        last, goes_round, parallel = spec.mesh.size("pp") - 1, spec.virtual_stages > 1, spec.mesh.size("dp") > 1
+        last, goes_round, sharding = spec.mesh.size("pp") - 1, spec.virtual_stages > 1, spec.sharding
         is_tied = spec.model.tied_embeddings and last and stage in {0, last}
+
+        def for_each(what: str, where: int, *, is_due: bool) -> tuple[Price, ...]:
+            return tuple(self._price(what, number, tensor, stage, where) for number in range(len(buckets) * is_due))
+
         return RankPrices(
             tensor={(each.op, each.bytes): self._price(each, stage, replica) for each in exchanges},
             send_activation=self._price("activation", *place) if stage < last or goes_round else None,
             send_gradient=self._price("gradient", *place) if stage or goes_round else None,
-            reduce=tuple(self._price(number, tensor, stage) for number in range(len(buckets) * parallel)),
-            gather=self._price("gather", tensor, stage) if parallel and spec.zero else None,
+            reduce=for_each("reduce", replica // sharding.group, is_due=sharding.group > 1),
+            merge=for_each("merge", replica % sharding.group, is_due=sharding.copies > 1),
+            gather=for_each("gather", replica // sharding.group, is_due=sharding.group > 1 and sharding.zero > 0),
             tied=self._price("tied", tensor, replica) if is_tied else None,
         )
 

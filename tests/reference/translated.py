@@ -52,6 +52,7 @@ def _lines(axis: str, mesh: Mesh) -> Iterator[list[int]]:
 
 
 def _job(plan: RankPlan) -> Job:
+    exchanges, sharding = plan.exchanges, plan.exchanges.sharding
     return Job(
         turns=[(turn.kind, turn.microbatch, turn.virtual_stage) for turn in plan.turns],
         passes={place: _passes(passes) for place, passes in plan.passes.items()},
@@ -60,12 +61,13 @@ def _job(plan: RankPlan) -> Job:
         send_gradient=_stretch(plan.send_gradient),
         sends_block=plan.blocking_sends,
         tied=_stretch(plan.tied),
-        zero=0 if plan.gather is None else 1,
-        overlap="buckets" if plan.overlap else "none",
-        prefetch=0,
-        keeps_weights=True,
-        reduce=[_stretch_of(transfer) for transfer in plan.reduce],
-        gather=[] if plan.gather is None else [_stretch_of(plan.gather)],  # today all buckets are one
+        zero=sharding.zero,
+        overlap=sharding.overlap,
+        prefetch=sharding.prefetch,
+        keeps_weights=not sharding.reshard_after_forward,
+        reduce=[_stretch_of(launch.transfer) for launch in exchanges.reduce],
+        merge=[_stretch_of(launch.transfer) for launch in exchanges.merge],
+        gather=[_stretch_of(launch.transfer) for launch in exchanges.gather],
     )
 
 
@@ -73,9 +75,9 @@ def _passes(passes: StagePasses) -> Passes:
     return Passes(
         forward=_stretches(passes.forward),
         backward=_stretches(passes.backward),
-        cut_forward=[],
+        cut_forward=[_stretches(segment) for segment in passes.forward_segments],
         cut_backward=[_stretches(segment) for segment in passes.segments],
-        buckets=[bucket.number for bucket in passes.buckets],
+        buckets=passes.buckets,
     )
 
 
