@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trnsim.engine import Activity, Engine, Part, Transfer, last_step, stretches
+from trnsim.parallel import Sharding
 from trnsim.results.schedule_grid import ScheduleGrid, TimedPass
 from trnsim.schedules import Pipeline, broken_rules, schedule, schedule_kind, schedule_names
 from trnsim.simulation.problems import Report
-from trnsim.training import Neighbourhood, RankPlan, StagePasses, train
+from trnsim.training import Exchanges, Neighbourhood, RankPlan, StagePasses, train
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,7 +87,7 @@ def _checked(name: str, pipeline: Pipeline, backward: int) -> str:
 def _lived(orders: Sequence[tuple[Pass, ...]], pipeline: Pipeline, backward: int) -> Sequence[Cohort]:
     """Let one rank of each stage live through the schedule; a forward pass takes a second."""
     forward, back = (Activity(way, (Part(way, way, s),)) for way, s in (("forward", 1.0), ("backward", backward)))
-    work = StagePasses(forward, back, segments=(), buckets=())
+    work = StagePasses(forward, back, forward_segments=(), segments=(), buckets=())
     engine = Engine()
     cohorts = [engine.cohort(f"stage {stage}", ranks=1, first=f"pp{stage}") for stage in range(pipeline.stages)]
     for stage, (cohort, turns) in enumerate(zip(cohorts, orders, strict=True)):
@@ -97,13 +98,11 @@ def _lived(orders: Sequence[tuple[Pass, ...]], pipeline: Pipeline, backward: int
             send_activation=FREE,
             send_gradient=FREE,
             blocking_sends=True,
-            reduce=(),
-            overlap=False,
+            exchanges=Exchanges(Sharding(zero=0, ranks=1, group=1)),
             tied=None,
             optimizer=NOTHING,
-            gather=None,
         )
-        near = Neighbourhood(cohorts[stage - 1], cohorts[(stage + 1) % pipeline.stages], None, None, None)
+        near = Neighbourhood(cohorts[stage - 1], cohorts[(stage + 1) % pipeline.stages], None, None, None, None)
         engine.start(cohort, train(cohort, plan, near, steps=1))
     engine.run()
     return cohorts
