@@ -10,6 +10,7 @@ from trnsim.engine.colours import Colouring, Meeting, refine
 from trnsim.engine.core import Call, Cohort, Collective, Engine, Story
 from trnsim.engine.fingerprint import fingerprint
 from trnsim.engine.log import Log
+from trnsim.engine.message_engine import MessageEngine
 from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Engine",
     "Log",
     "Meeting",
+    "MessageEngine",
     "Operation",
     "Part",
     "Span",

@@ -36,6 +36,7 @@ def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
         "layout.sequence_parallel": scenario.layout.sequence_parallel,
         "schedule.sends": scenario.schedule.sends if scenario.layout.pp > 1 else None,
         "collectives.algorithm": "auto",
+        "run.folding": scenario.run.folding,
     }
     if scenario.layout.zero < 3:
         resolved |= {"training.prefetch": None, "layout.reshard_after_forward": None}
@@ -56,6 +57,8 @@ def _of_ranks(draft: Draft, scenario: Scenario, ranks: Ranks) -> Iterator[tuple[
     idle = ranks.available - scenario.ranks
     if idle:
         yield "idle ranks", f"{idle:,} of {ranks.available:,}; numbers per chip divide by all {cluster.chips:,} chips"
+    if scenario.run.fidelity == "chunk":
+        yield "folding", "off: chunk follows the messages of every rank"
     if layout.rank == "chip" and cluster.lnc is not None:
         cores = cluster.server.chip.logical_cores(cluster.lnc)
         yield "logical cores", f"{cluster.chips * cores:,} = {cluster.chips:,} chips x {cores} at LNC {cluster.lnc}"

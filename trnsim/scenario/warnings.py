@@ -24,7 +24,7 @@ def warnings_of(draft: Draft, scenario: Scenario) -> Iterator[str]:
     yield from _pipeline(scenario)
     yield from _batch(scenario)
     yield from _machine(draft, scenario)
-    for key, because in _without_effect(scenario):
+    for key, because in (*_without_effect(scenario), *_without_folding(scenario)):
         if draft.written(key):
             yield f"{key} has no effect: {because}"
 
@@ -87,6 +87,12 @@ def _without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "cluster.fabric", "there is one server"
     if cluster.allow_idle and scenario.ranks == cluster.chips * scenario.ranks_per_chip:
         yield "cluster.allow_idle", "every chip is used"
+
+
+def _without_folding(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the key of the fold where there is none."""
+    if scenario.run.fidelity == "chunk":
+        yield "run.folding", "chunk follows every rank by itself"
 
 
 def _without_sharing(scenario: Scenario) -> Iterator[tuple[str, str]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from trnsim.engine import Engine, account, last_step
+from trnsim.engine import Engine, MessageEngine, account, last_step
 from trnsim.simulation.machine import build_rates, build_step
+from trnsim.simulation.messages import refuse_many_messages
 from trnsim.training import Communication, fold, populate
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ class Simulated(NamedTuple):
         return next(member for member in self.members if member.cohort is self.window.last)
 
 
-def new_engine(scenario: Scenario) -> Engine:
+def new_engine(scenario: Scenario, machine: Machine) -> Engine:
     """Return an engine of the fidelity that a scenario asks for."""
+    if machine.chunk is not None:
+        return MessageEngine(machine.chunk.latencies_ps, machine.chunk.exchanges)
     return Engine(links_are_shared=scenario.run.fidelity == "flow")
 
 
@@ -59,7 +62,9 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool) -> Simula
     spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
     folded = fold(spec, communication, machine.meeting_tier, machine.blocks)
-    engine = new_engine(scenario)
+    if machine.chunk is not None:
+        refuse_many_messages(scenario, machine.chunk, spec, folded)
+    engine = new_engine(scenario, machine)
     members = populate(engine, spec, folded)
     engine.run()
     window = last_step(engine.cohorts)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trnsim.scenario.draft import Draft
     from trnsim.scenario.perturbation_table import PerturbationTable
 
-__all__ = ["RULES", "perturbations_of", "places_of"]
+__all__ = ["RULES", "perturbations_of", "places_of", "strikes_links"]
 
 
 class _Entry(NamedTuple):
@@ -44,6 +44,12 @@ def places_of(draft: Draft) -> Places | None:
 def perturbations_of(draft: Draft, places: Places) -> tuple[Perturbation, ...]:
     """Return the perturbations of a draft that has no problem."""
     return tuple(_resolved(entry.table, places) for entry in _entries(draft))
+
+
+def strikes_links(draft: Draft) -> list[str]:
+    """Return the tables that are about links and not about chips."""
+    places = places_of(draft)
+    return [] if places is None else [key for key, table in _entries(draft) if _of(table, places) != CHIPS]
 
 
 def _entries(draft: Draft) -> list[_Entry]:
