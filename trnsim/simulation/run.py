@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trnsim import __version__
-from trnsim.engine import fingerprint, last_step, seconds
+from trnsim.engine import fingerprint, seconds
 from trnsim.errors import InputError, Problem
 from trnsim.results import EngineFacts, ErrorBand, Provenance, Result
 from trnsim.scenario import sha256
@@ -14,8 +14,8 @@ from trnsim.simulation import facts, traffic
 from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.machine import build_machine, build_rates
 from trnsim.simulation.memory import check_memory, memory_warning, worst
-from trnsim.simulation.simulated import new_engine, run_engine
-from trnsim.training import UnservedGroupError, populate
+from trnsim.simulation.simulated import run_again, run_engine
+from trnsim.training import UnservedGroupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,14 +131,13 @@ def _fitted_otherwise(scenario: Scenario) -> str:
 
 def _time_at(scenario: Scenario, machine: Machine, run: Simulated, bound: Bound) -> float:
     """Time of one step, from a cold start, with the family's numbers at one end of their ranges."""
-    engine = new_engine(scenario, machine)
-    populate(engine, replace(run.spec, rates=build_rates(scenario, bound), steps=1), run.folding)
-    engine.run()
-    return last_step(engine.cohorts).duration_s
+    spec = replace(run.spec, rates=build_rates(scenario, bound), steps=1)
+    window = run_again(scenario, machine, run, spec)
+    return run.window.duration_s if window is None else window.duration_s
 
 
 def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:
-    cohorts = len(run.members)
+    cohorts = len(run.engine.cohorts)
     return EngineFacts(
         ranks=run.spec.mesh.ranks,
         cohorts=cohorts,

@@ -54,7 +54,7 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, 
     examples = [colours.index(colour) for colour in range(classes)]
     cohorts = [_cohort(engine, spec, folding.nodes[example], ranks[colours[example]]) for example in examples]
     groups = _groups(folding, cohorts)
-    planner = _Planner(spec, {}, engine.holds_groups_together)
+    planner = Planner(spec, {}, engine.holds_groups_together)
     members = []
     for example, cohort in zip(examples, cohorts, strict=True):
         node = folding.nodes[example]
@@ -84,7 +84,7 @@ def _groups(folding: Folding, cohorts: list[Cohort]) -> dict[tuple[str, Cohort],
 
 
 @dataclass(frozen=True, slots=True)
-class _Planner:
+class Planner:
     """Turns prices into plans; ranks with the same blocks and the same tensor prices share their passes.
 
     Where groups are held together, a pass has the pace of the slowest rank of its group in it.

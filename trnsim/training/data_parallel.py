@@ -64,7 +64,7 @@ class Exchanges:
         return bool(self.reduce) and beside
 
 
-class _Launched(NamedTuple):
+class Launched(NamedTuple):
     """A collective on its way."""
 
     call: Call
@@ -94,7 +94,7 @@ class DataParallel:
     sharing: Collective | None
     copies: Collective | None
     step: int
-    pending: list[_Launched] = field(default_factory=list)
+    pending: list[Launched] = field(default_factory=list)
 
     def forward(self, turn: Pass, work: StagePasses, *, is_first: bool) -> Story:
         """Run a forward pass, waiting for each bucket of weights where they are gathered for it."""
@@ -139,7 +139,7 @@ class DataParallel:
     ) -> Story:
         """Run a pass bucket by bucket."""
         sharding = self.exchanges.sharding
-        gathering: list[_Launched] = []
+        gathering: list[Launched] = []
         ahead = sharding.gathers_ahead if sharding.zero == 3 else len(buckets)
         for position, (number, segment) in enumerate(zip(buckets, segments, strict=True)):
             if gathers:
@@ -161,7 +161,7 @@ class DataParallel:
             merge = self.exchanges.merge[number]
             key = (self.step, "merge", number)
             call = self.rank.launch(self.copies, merge.wait, key, merge.transfer, after=reduction.call)
-            self.pending.append(_Launched(call, merge.wait))
+            self.pending.append(Launched(call, merge.wait))
         if sharding.overlap == "none":
             yield from self._settle()
 
@@ -170,11 +170,11 @@ class DataParallel:
             yield from self.rank.wait(*launched)
         self.pending.clear()
 
-    def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> _Launched:
+    def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> Launched:
         if self.sharing is None:
             raise ValueError(f"a rank without data-parallel group cannot launch {launch.wait.name}")
         key = (self.step, launch.wait.name, turn, number)
-        return _Launched(self.rank.launch(self.sharing, launch.wait, key, launch.transfer), launch.wait)
+        return Launched(self.rank.launch(self.sharing, launch.wait, key, launch.transfer), launch.wait)
 
 
 def _last_first(launches: Sequence[Launch]) -> list[tuple[int, Launch]]:

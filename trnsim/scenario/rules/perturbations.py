@@ -10,7 +10,7 @@ from trnsim.scenario.rules.rule import Rule
 from trnsim.topology import FabricTopology
 from trnsim.topology.detours import cut_off
 from trnsim.topology.perturbations import Perturbation, impair
-from trnsim.topology.places import CHIPS, NIC, Places
+from trnsim.topology.places import CHIPS, Places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ def _of(table: PerturbationTable, places: Places) -> str:
 
 def _each(table: PerturbationTable, places: Places) -> str:
     of = _of(table, places)
-    return (table.each or ("chip" if of in (CHIPS, NIC) else of)).casefold()
+    return (table.each or ("chip" if of in (CHIPS, places.nic) else of)).casefold()
 
 
 def entries_are_sound(draft: Draft) -> Iterator[Problem]:
