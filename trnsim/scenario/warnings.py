@@ -80,8 +80,14 @@ def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield from ((key, "no group has two members") for key in ("collectives.algorithm", "collectives.policy"))
     if not layout.sequence_parallel or layout.tp == 1:
         yield "training.tensor_parallel_overlap", "no sequence is split over tensor-parallel ranks"
-    if scenario.training.recompute == "none":
-        yield "training.recompute_early_stop", "training.recompute is none"
+    if training.recompute in ("none", "selective"):
+        yield (
+            "training.recompute_early_stop",
+            f"training.recompute is {training.recompute}, which has no end to leave out",
+        )
+    named = {name for tiers in scenario.collectives.algorithm.values() for name in tiers.values()}
+    if "auto" not in named:
+        yield "collectives.policy", "every algorithm is named"
     yield from _without_sharing(scenario)
     if cluster.servers == 1:
         yield "cluster.fabric", "there is one server"
