@@ -101,6 +101,7 @@ def _one_server(ranks: int, per_chip: int) -> Iterator[tuple[str, Arrangement]]:
 def _servers(ranks: int, inner: int) -> Iterator[tuple[str, Arrangement]]:
     """Yield every algorithm inside servers and between them."""
     yield "hierarchical", Arrangement(ranks, inner, tours(inner, 1))
+    yield "rail-ring", Arrangement(ranks, inner)
     for level in LEVELS:
         known = Arrangement(ranks, inner, reducing_switch=True, pieces=2)
         yield f"hierarchical:{level}/recursive-halving-doubling", known

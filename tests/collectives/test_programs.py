@@ -6,6 +6,7 @@ What a member sends (and receives) in each half of an all-reduce, in buffers, p 
 algorithm                  sent                           steps                         source
 ========================== ============================== ============================= ============================
 ring                       (p-1)/p                        p - 1                         Patarasuk, Yuan 2009
+rail-ring                  (p-1)/p                        p - 1                         the same, on several tours
 recursive halving          (p-1)/p                        ceil(log2 p)                  Thakur 2005; any p: Träff 2024
 direct                     (p-1)/p                        1                             Thakur et al. 2005
 torus                      (p-1)/p                        axes x (longest axis - 1)     Jain, Sabharwal 2010
@@ -36,7 +37,7 @@ from trnsim.collectives import SWITCH, Arrangement, busbw_factor, program
 if TYPE_CHECKING:
     from trnsim.collectives import Move, Program, Transfer
 
-OPTIMAL = ("ring", "unidirectional-ring", "recursive-halving-doubling", "direct", "torus", "kangaring")
+OPTIMAL = ("ring", "rail-ring", "unidirectional-ring", "recursive-halving-doubling", "direct", "torus", "kangaring")
 """Algorithms by which every member sends as little as an all-reduce can do with, and all members as much."""
 
 everyone = pytest.mark.parametrize("ranks", range(1, LARGEST + 1))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fabrics import cores_of, exact_link, exact_torus, make_fabric, star_server
-from machines import catalog_server, fabric_spec, sourced, switched_server
+from machines import catalog_server, fabric_spec, sourced, star_of, switched_server
 
 from trnsim.fabric import LATENCY
+from trnsim.hardware import StarScaleUp
 from trnsim.parallel import Group
 
 if TYPE_CHECKING:
@@ -242,3 +243,26 @@ def test_a_group_of_one_costs_nothing() -> None:
     for algorithm in ("ring", "direct", "recursive-halving-doubling", "hierarchical"):
         price = fabric.price("all-reduce", algorithm, Group(3, 8, 1), S)
         assert (price.time_s, dict(price.bytes_by_kind)) == (0.0, {})
+
+
+@pytest.mark.parametrize(("r", "m", "nic"), [(8, 4, B / 10), (8, 4, B), (2, 3, B / 3), (4, 16, B / 7)])
+def test_a_rail_ring_has_the_bandwidth_of_all_nics_or_of_the_server(r: int, m: int, nic: float) -> None:
+    # p = r m members, r rings of S/(r p) a step; a NIC carries one of them, a chip's link r - 1 and both ends of none
+    server = replace(star_of(r), scale_up=StarScaleUp(exact_link("switch", ALPHA / 2, B)))
+    server = replace(server, scale_out=exact_link("nic", 10 * ALPHA, nic))
+    fabric, p = make_fabric(server, m), r * m
+    price = fabric.price("all-reduce", "rail-ring", whole(fabric), S)
+    a_step = S / (r * p) * max(1 / nic, (r - 1) / B)
+    assert price.time_s == pytest.approx(2 * (p - 1) * (a_step + 10 * ALPHA), rel=1e-12)
+    assert price.bytes_by_kind["nic"] == pytest.approx(2 * 2 * (p - 1) * S / r / p * m * r)
+
+
+def test_a_step_on_gpus_takes_the_rails_and_on_trainium_does_not() -> None:
+    # one NIC: 2 S / B; all eight: 2 S / 8 B, and the synchronous phases of hierarchical take longer than that
+    link = exact_link("switch", 0.0, B)
+    gpus = replace(star_of(8), scale_up=StarScaleUp(link), scale_out=exact_link("nic", 0.0, B / 8))
+    fabric = make_fabric(gpus, 4)
+    assert fabric.best("all-reduce", whole(fabric), S).algorithm == "rail-ring"
+    assert fabric.best("all-reduce", Group(0, 8, 4), S).algorithm != "rail-ring"
+    torus = make_fabric(replace(exact_torus((8,), 0.0, B), scale_out=exact_link("nic", 0.0, B / 8)), 4)
+    assert torus.best("all-reduce", whole(torus), S).algorithm != "rail-ring"

@@ -5,23 +5,35 @@ instant it asks each rank in turn whether it can go on, until none can, and then
 work is done. These are its rules.
 
 Ranks
-    A rank does its turns in their order. In a forward turn it waits for the activation from the stage before (the first
-    stage does not), works, and sends its result on (the last stage does not). A backward turn is the same in the other
-    direction, with gradients. After its last turn it finishes its reductions, reduces the gradients of a tied embedding
-    where it has them, runs its optimizer, gathers the weights where they are sharded, and begins the next step.
+    A rank does its turns in their order, each for one microbatch and one of its virtual stages. In a forward turn it waits
+    for the activation that the virtual stage before has sent (the first of the model does not), works, and sends its
+    result on (the last does not). A backward turn is the same in the other direction, with gradients. After its last turn
+    it sees its messages arrive, finishes its reductions, reduces the gradients of a tied embedding where it has them,
+    runs its optimizer, gathers what it must of the weights, and begins the next step.
 
 Messages
-    Whoever sends is blocked until the message has arrived. It arrives whether or not anybody waits for it.
+    A message arrives whether or not anybody waits for it. Whoever sends is blocked until it has arrived; or, where
+    sending goes on beside the work, only when the next message of the same sort is to be sent, or the step ends.
 
 Collectives
     A collective of a group begins when the last member has come, or, if the group is busy with another, when all that
     were complete before it are over; all members are released together. In a pass a rank waits for its tensor group
-    at every collective, and for nothing else.
+    at every collective, and, if there was one, at its end: they leave the pass together.
 
 Gradients
-    With overlap the last backward turn of a step is cut where a bucket of gradients is complete. There the rank
-    joins the reduction of that bucket and goes on; it waits for all of them, first to last, when it has no more turns.
-    Without overlap it joins and waits for one after the other at that point.
+    The gradients of a rank are in buckets. A rank joins the reduction of a bucket and goes on; it waits for all of them,
+    in the order in which it joined, when it has no more turns. Without overlap it waits for each as soon as it has joined.
+    It joins when the last backward turn through a virtual stage comes to the end of a bucket of it; from ZeRO-2 on, when
+    any backward turn does, after waiting for all that it joined before; with neither overlap nor ZeRO-2, when
+    it has no more turns, by number. If ranks share in several groups, the reduction that is the last of a bucket is followed
+    by one over the ranks that hold the same: each of these joins it when its own group is through.
+
+Weights
+    From ZeRO-1 on weights are gathered, bucket by bucket. Up to ZeRO-2 all are asked for after the optimizer, last bucket
+    first, and waited for in that order. With prefetch they are asked for instead when the first forward turn through
+    a virtual stage begins, those of that virtual stage, and each is waited for when the turn comes to it. Under ZeRO-3 every turn
+    asks for each bucket when it comes to it, or, with prefetch, some buckets ahead, and waits for it; if weights are
+    kept, only the first forward turn through a virtual stage does. Forward turns meet the buckets last first.
 
 Links
     A transfer is time that it has to itself, first, and then for each kind of link a time on links of that kind. Of
@@ -61,20 +73,47 @@ class Stretch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
-    """What one rank does in a step; None or nothing for what it does not do."""
+class Passes:
+    """What a turn through a virtual stage is: as a whole, and cut by its buckets, which the backward turn completes."""
 
-    turns: Sequence[tuple[str, int]]
     forward: Sequence[Stretch]
     backward: Sequence[Stretch]
-    segments: Sequence[Sequence[Stretch]]
+    cut_forward: Sequence[Sequence[Stretch]]
+    cut_backward: Sequence[Sequence[Stretch]]
+    buckets: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one rank does in a step; None or nothing for what it does not do.
+
+    Turns are a letter, a microbatch and a virtual stage; `reduce`, `merge` and `gather` are by number of the bucket.
+    """
+
+    turns: Sequence[tuple[str, int, int]]
+    passes: Mapping[int, Passes]
     optimizer: Sequence[Stretch]
-    overlap: bool
-    send_activation: Stretch | None = None
-    send_gradient: Stretch | None = None
-    reduce: Sequence[tuple[str, Stretch]] = ()
-    tied: Stretch | None = None
-    gather: Stretch | None = None
+    send_activation: Stretch | None
+    send_gradient: Stretch | None
+    sends_block: bool
+    tied: Stretch | None
+    zero: int
+    overlap: str
+    prefetch: int
+    keeps_weights: bool
+    reduce: Sequence[Stretch] = ()
+    merge: Sequence[Stretch] = ()
+    gather: Sequence[Stretch] = ()
+
+    def gathers(self, kind: str, *, is_first: bool) -> bool:
+        """Whether a turn gathers its weights."""
+        if self.zero == 3:
+            return bool(self.gather) and (not self.keeps_weights or (kind == "F" and is_first))
+        return bool(self.gather) and self.overlap == "prefetch" and kind == "F" and is_first
+
+    def reduces(self, *, is_last: bool) -> bool:
+        """Whether a backward turn reduces its gradients."""
+        return bool(self.reduce) and (self.zero >= 2 or (is_last and self.overlap != "none"))
 
 
 @dataclass(frozen=True)
@@ -120,7 +159,8 @@ def let_live(world: World, lives: dict[int, Patience]) -> None:
             if next(life, "over") == "over":
                 del lives[number]
         for group in world.groups:
-            group.take_turns(world)
+            if group.has_turns:
+                group.take_turns(world)
         if lives and not world.something_changed:
             world.let_time_pass()
 
@@ -138,6 +178,7 @@ class Flow:
         self.stretches.insert(0, (alone_ps * UNITS_PER_PS, frozenset()))
         self.done = 0
         self.work(done)
+        self.end_ps = -1
 
     @property
     def is_over(self) -> bool:
@@ -177,6 +218,7 @@ class World:
                 yield from ((rank, "in", kind) for rank in receivers)
 
         flow = Flow(stretch, links, done)
+        flow.end_ps = self.now_ps  # unless it takes some time
         self._flows.append(flow)
         self.something_changed = True
         return flow
@@ -191,6 +233,9 @@ class World:
         for flow, rate in zip(self._flows, rates, strict=True):
             flow.work(rate * pause_ps)
         self.now_ps += pause_ps
+        for flow in self._flows:
+            if flow.is_over:
+                flow.end_ps = self.now_ps
 
 
 def _fair_rates(flows: Sequence[frozenset[Link]]) -> list[int]:
@@ -232,6 +277,7 @@ class _Group:
         self.ranks = ranks
         self._incomplete: dict[Hashable, _Call] = {}
         self._complete: list[_Call] = []
+        self._later: list[tuple[_Call, int, Hashable, Stretch]] = []
 
     def join(self, world: World, rank: int, key: Hashable, stretch: Stretch, done: int = 0) -> _Call:
         """Let a member come to the collective `key`."""
@@ -247,8 +293,22 @@ class _Group:
         world.something_changed = True
         return call
 
+    def join_after(self, earlier: _Call, rank: int, key: Hashable, stretch: Stretch) -> _Call:
+        """Let a member come to the collective `key` when another one is over."""
+        self._later.append((earlier, rank, key, stretch))
+        return self._incomplete.setdefault(key, _Call(stretch))
+
+    @property
+    def has_turns(self) -> bool:
+        return bool(self._complete or self._later)
+
     def take_turns(self, world: World) -> None:
         """End the collective that is over, begin the next."""
+        for each in self._later[:]:
+            earlier, rank, key, stretch = each
+            if earlier.is_over:
+                self._later.remove(each)
+                self.join(world, rank, key, stretch)
         while self._complete:
             call = self._complete[0]
             if call.flow is None:
@@ -269,52 +329,108 @@ class _Rank:
         self.number = number
         self.job = machine.jobs[number]
         self.diary = Diary()
+        self.last_virtual_stage = max(place for job in machine.jobs for place in job.passes)
         pipeline = next(ranks for ranks in machine.pipelines if number in ranks)
         place = pipeline.index(number)
-        self.before = pipeline[place - 1] if place else None
-        self.after = pipeline[place + 1] if place + 1 < len(pipeline) else None
+        self.before, self.after = pipeline[place - 1], pipeline[(place + 1) % len(pipeline)]
         self.groups = {axis: _group(world, groups, number) for axis, groups in machine.groups.items()}
+        self.posted: dict[str, tuple[int, Flow]] = {}
+        self.pending: list[tuple[str, _Call]] = []
 
     def live(self, steps: int) -> Patience:
         turns = self.job.turns
-        last_backward = max(number for number, (kind, _) in enumerate(turns) if kind == "B")
         for _ in range(steps):
-            reductions: list[_Call] = []
-            for number, (kind, microbatch) in enumerate(turns):
+            for number, (kind, microbatch, place) in enumerate(turns):
                 if kind == "F":
-                    yield from self._forward(microbatch)
+                    is_first = (kind, place) not in [(each[0], each[2]) for each in turns[:number]]
+                    yield from self._forward(microbatch, place, is_first)
                 else:
-                    yield from self._backward(microbatch, number == last_backward, reductions)
-            yield from self._update(reductions)
+                    is_last = (kind, place) not in [(each[0], each[2]) for each in turns[number + 1 :]]
+                    yield from self._backward(microbatch, place, is_last)
+            yield from self._update()
             self.diary.step_ends_ps.append(self.world.now_ps)
 
-    def _forward(self, microbatch: int) -> Patience:
-        if self.before is not None:
-            yield from self._receive(self.before, "activation", microbatch)
-        yield from self._perform("forward", self.job.forward)
-        if self.after is not None and self.job.send_activation is not None:
-            yield from self._send(self.after, "activation", microbatch, self.job.send_activation)
-
-    def _backward(self, microbatch: int, is_last: bool, reductions: list[_Call]) -> Patience:
-        if self.after is not None:
-            yield from self._receive(self.after, "gradient", microbatch)
-        if is_last and self.job.reduce and self.job.overlap:
-            for number, segment in enumerate(self.job.segments):
-                yield from self._perform("backward", segment)
-                reductions.append(self._reduce(number))
+    def _forward(self, microbatch: int, place: int, is_first: bool) -> Patience:
+        passes = self.job.passes[place]
+        if place > 0:
+            yield from self._receive(self.before, "activation", (microbatch, place))
+        if self.job.gathers("F", is_first=is_first):
+            yield from self._in_parts("forward", passes.cut_forward, passes.buckets[::-1], gathers=True)
         else:
-            yield from self._perform("backward", self.job.backward)
-        if self.before is not None and self.job.send_gradient is not None:
-            yield from self._send(self.before, "gradient", microbatch, self.job.send_gradient)
+            yield from self._perform("forward", passes.forward)
+        if place < self.last_virtual_stage:
+            yield from self._send(self.after, "activation", (microbatch, place + 1), self.job.send_activation)
 
-    def _update(self, reductions: list[_Call]) -> Patience:
-        for number, (name, _) in enumerate(self.job.reduce):
-            yield from self._await(name, reductions[number] if reductions else self._reduce(number))
+    def _backward(self, microbatch: int, place: int, is_last: bool) -> Patience:
+        passes = self.job.passes[place]
+        if place < self.last_virtual_stage:
+            yield from self._receive(self.after, "gradient", (microbatch, place))
+        gathers, reduces = self.job.gathers("B", is_first=False), self.job.reduces(is_last=is_last)
+        if gathers or reduces:
+            yield from self._in_parts(
+                "backward", passes.cut_backward, passes.buckets, gathers=gathers, reduces=reduces, is_last=is_last
+            )
+        else:
+            yield from self._perform("backward", passes.backward)
+        if place > 0:
+            yield from self._send(self.before, "gradient", (microbatch, place - 1), self.job.send_gradient)
+
+    def _in_parts(
+        self,
+        name: str,
+        parts: Sequence[Sequence[Stretch]],
+        buckets: Sequence[int],
+        *,
+        gathers: bool,
+        reduces: bool = False,
+        is_last: bool = False,
+    ) -> Patience:
+        ahead = self.job.prefetch if self.job.overlap == "prefetch" else 0
+        if self.job.zero < 3:
+            ahead = len(buckets)
+        asked: list[tuple[str, _Call]] = []
+        for position, bucket in enumerate(buckets):
+            while gathers and len(asked) <= min(position + ahead, len(buckets) - 1):
+                asked.append(self._gather(buckets[len(asked)]))
+            if gathers:
+                yield from self._await(*asked[position])
+            yield from self._perform(name, parts[position])
+            if reduces:
+                yield from self._reduce(bucket, is_last)
+
+    def _gather(self, bucket: int) -> tuple[str, _Call]:
+        return f"weights {bucket}", self._join("dp", ("weights", bucket), self.job.gather[bucket])
+
+    def _reduce(self, bucket: int, is_last: bool) -> Patience:
+        if self.job.zero >= 2:
+            yield from self._await_pending()
+        call = self._join("dp", ("gradients", bucket), self.job.reduce[bucket])
+        self.pending.append((f"gradients {bucket}", call))
+        if is_last and self.job.merge:
+            merged = self.groups["dp copies"].join_after(call, self.number, bucket, self.job.merge[bucket])
+            self.pending.append((f"gradients of copies {bucket}", merged))
+        if self.job.overlap == "none":
+            yield from self._await_pending()
+
+    def _await_pending(self) -> Patience:
+        for name, call in self.pending:
+            yield from self._await(name, call)
+        self.pending.clear()
+
+    def _update(self) -> Patience:
+        for what in ("activation", "gradient"):
+            yield from self._see_arrive(what)
+        if not self.job.reduces(is_last=True):
+            for bucket in range(len(self.job.reduce)):
+                yield from self._reduce(bucket, is_last=True)
+        yield from self._await_pending()
         if self.job.tied is not None:
             yield from self._await("tied embedding gradients", self._join("tied", "tied", self.job.tied))
         yield from self._perform("optimizer", self.job.optimizer)
-        if self.job.gather is not None:
-            yield from self._await("weights", self._join("dp", "weights", self.job.gather))
+        if self.job.zero < 3 and self.job.overlap != "prefetch":
+            asked = [self._gather(bucket) for bucket in reversed(range(len(self.job.gather)))]
+            for name, call in asked:
+                yield from self._await(name, call)
 
     def _perform(self, name: str, stretches: Sequence[Stretch]) -> Patience:
         start_ps, ready_ps, done = self.world.now_ps, -1, 0
@@ -330,25 +446,43 @@ class _Rank:
                 while not flow.is_over:
                     yield
                 done = flow.done
+        if ready_ps >= 0:
+            leaving = self._join("tp", (name, "end"), Stretch(0))
+            while not leaving.is_over:
+                yield
         self._note(name, start_ps, self.world.now_ps if ready_ps < 0 else ready_ps)
 
-    def _send(self, receiver: int, what: str, microbatch: int, stretch: Stretch) -> Patience:
+    def _send(self, receiver: int, what: str, content: tuple[int, int], stretch: Stretch | None) -> Patience:
+        if stretch is None:
+            raise ValueError(f"rank {self.number} does not know what it is to send {what}")
+        if not self.job.sends_block:
+            yield from self._see_arrive(what)
         start_ps = self.world.now_ps
         flow = self.world.begin(stretch, [self.number], [receiver])
-        self.world.mail[self.number, receiver, what, microbatch] = start_ps, flow
-        while not flow.is_over:
-            yield
-        self._note(f"send {what}", start_ps, start_ps)
+        self.world.mail[self.number, receiver, what, content] = start_ps, flow
+        if self.job.sends_block:
+            while not flow.is_over:
+                yield
+            self._note(f"send {what}", start_ps, start_ps)
+        else:
+            self.posted[what] = start_ps, flow
 
-    def _receive(self, sender: int, what: str, microbatch: int) -> Patience:
-        start_ps, key, mail = self.world.now_ps, (sender, self.number, what, microbatch), self.world.mail
+    def _see_arrive(self, what: str) -> Patience:
+        if what in self.posted:
+            sent_ps, flow = self.posted.pop(what)
+            start_ps = self.world.now_ps
+            while not flow.is_over:
+                yield
+            if self.world.now_ps > start_ps:
+                self._note(f"send {what}", start_ps, start_ps)
+            self.diary.launched.append(Entry(f"send {what}", (sent_ps, sent_ps, flow.end_ps)))
+
+    def _receive(self, sender: int, what: str, content: tuple[int, int]) -> Patience:
+        start_ps, key, mail = self.world.now_ps, (sender, self.number, what, content), self.world.mail
         while key not in mail or not mail[key][1].is_over:
             yield
         sent_ps, _ = mail.pop(key)
         self._note(f"receive {what}", start_ps, max(start_ps, sent_ps))
-
-    def _reduce(self, number: int) -> _Call:
-        return self._join("dp", number, self.job.reduce[number][1])
 
     def _join(self, axis: str, key: Hashable, stretch: Stretch, done: int = 0) -> _Call:
         return self.groups[axis].join(self.world, self.number, key, stretch, done)

@@ -1,31 +1,35 @@
 """What trnsim is about to simulate, told to the oracle; and what it found, told in the oracle's words.
 
 Everything is read from the plans of an unfolded run, one member a rank. Who belongs to whom is worked out anew from
-the mesh.
+the mesh, and who waits for slower chips in a pass is left out: the oracle finds it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reference.oracle import Diary, Entry, Job, Machine, Stretch
+from reference.oracle import Diary, Entry, Job, Machine, Passes, Stretch
 
 from trnsim.engine import Part, picoseconds
+from trnsim.engine.operations import STRAGGLER_WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from trnsim.engine import Activity, Log, Transfer
     from trnsim.parallel import Mesh
-    from trnsim.training import Member, RankPlan
+    from trnsim.training import Member, RankPlan, StagePasses
 
 
-def machine(members: Iterable[Member], mesh: Mesh, *, steps: int, links_are_shared: bool) -> Machine:
-    """Describe an unfolded run."""
+def machine(members: Iterable[Member], mesh: Mesh, *, sharing: int, steps: int, links_are_shared: bool) -> Machine:
+    """Describe an unfolded run, in which so many consecutive data-parallel ranks share."""
     plans = {member.node.first_rank: member.plan for member in members}
     jobs = [_job(plans[rank]) for rank in range(mesh.ranks)]
     pipelines = list(_lines("pp", mesh))
-    groups = {axis: list(_lines(axis, mesh)) for axis in ("tp", "dp")}
+    replicas = list(_lines("dp", mesh))
+    groups = {"tp": list(_lines("tp", mesh))}
+    groups["dp"] = [ranks[first : first + sharing] for ranks in replicas for first in range(0, len(ranks), sharing)]
+    groups["dp copies"] = [ranks[first::sharing] for ranks in replicas for first in range(sharing)]
     groups["tied"] = [[ranks[0], ranks[-1]] for ranks in pipelines]
     return Machine(jobs, pipelines, groups, steps, links_are_shared)
 
@@ -48,24 +52,37 @@ def _lines(axis: str, mesh: Mesh) -> Iterator[list[int]]:
 
 
 def _job(plan: RankPlan) -> Job:
-    passes = plan.passes
+    exchanges, sharding = plan.exchanges, plan.exchanges.sharding
     return Job(
-        turns=[(turn.kind, turn.microbatch) for turn in plan.turns],
-        forward=_stretches(passes.forward),
-        backward=_stretches(passes.backward),
-        segments=[_stretches(segment) for segment in passes.segments],
+        turns=[(turn.kind, turn.microbatch, turn.virtual_stage) for turn in plan.turns],
+        passes={place: _passes(passes) for place, passes in plan.passes.items()},
         optimizer=_stretches(plan.optimizer),
-        overlap=plan.overlap,
         send_activation=_stretch(plan.send_activation),
         send_gradient=_stretch(plan.send_gradient),
-        reduce=[(bucket.name, _stretch_of(each)) for bucket, each in zip(passes.buckets, plan.reduce, strict=False)],
+        sends_block=plan.blocking_sends,
         tied=_stretch(plan.tied),
-        gather=_stretch(plan.gather),
+        zero=sharding.zero,
+        overlap=sharding.overlap,
+        prefetch=sharding.prefetch,
+        keeps_weights=not sharding.reshard_after_forward,
+        reduce=[_stretch_of(launch.transfer) for launch in exchanges.reduce],
+        merge=[_stretch_of(launch.transfer) for launch in exchanges.merge],
+        gather=[_stretch_of(launch.transfer) for launch in exchanges.gather],
+    )
+
+
+def _passes(passes: StagePasses) -> Passes:
+    return Passes(
+        forward=_stretches(passes.forward),
+        backward=_stretches(passes.backward),
+        cut_forward=[_stretches(segment) for segment in passes.forward_segments],
+        cut_backward=[_stretches(segment) for segment in passes.segments],
+        buckets=passes.buckets,
     )
 
 
 def _stretches(activity: Activity) -> Sequence[Stretch]:
-    return [_stretch_of(part) for part in activity.parts]
+    return [_stretch_of(part) for part in activity.parts if part.heading != STRAGGLER_WAIT]
 
 
 def _stretch(transfer: Transfer | None) -> Stretch | None:
@@ -79,4 +96,8 @@ def _stretch_of(work: Part | Transfer) -> Stretch:
 
 
 def _entries(log: Log) -> list[Entry]:
-    return [Entry(row.operation.name, (row.start_ps, row.ready_ps, row.end_ps)) for row in log.rows()]
+    names = {"weights": "weights 0"}
+    return [
+        Entry(names.get(row.operation.name, row.operation.name), (row.start_ps, row.ready_ps, row.end_ps))
+        for row in log.rows()
+    ]

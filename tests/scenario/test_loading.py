@@ -138,10 +138,8 @@ def test_an_empty_table_and_a_missing_schema(tmp_path: Path) -> None:
         ("layout.ep=4", "layout.ep = 4", "expert parallelism is not modelled yet"),
         ("schedule.kind=zero_bubble", "schedule.kind = zero_bubble", "not modelled yet"),
         ("run.fidelity=chunk", "run.fidelity = chunk", "not modelled yet; choose from closed_form, flow"),
-        ("run.folding=verify", "run.folding = verify", "not modelled yet"),
         ("run.engine=replay", "run.engine = replay", "not modelled yet"),
         ("training.precision=fp4", "training.precision = fp4", "not modelled yet"),
-        ("perturbations={slow: 1}", "perturbations", "slow chips and links are not modelled yet"),
         ("operations={mtbf: 1}", "operations", "months of failures and checkpoints are not modelled yet"),
     ],
 )

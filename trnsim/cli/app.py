@@ -34,6 +34,7 @@ _COMMANDS = {
     "compare": "Simulate scenarios and set them side by side.",
     "collective": "Time a collective on a network, size by size, and compare it with a log.",
     "topology": "Count the links of a network, its diameter and its bisection, and draw it.",
+    "schedule": "Draw a pipeline schedule, with its bubble and what each stage holds.",
     "import": "Write a scenario from a NeuronX Distributed, Megatron-LM or torchtitan configuration.",
     "schema": "Print the JSON Schema of scenario files, for editors.",
 }

@@ -11,6 +11,7 @@ from trnsim.collectives.cycles import disjoint_cycles
 from trnsim.collectives.patterns import SWITCH, Everyone, Hops, Pattern, Shift, SwitchTransfers, Tour
 from trnsim.collectives.program import Move, Phase, Program, Transfer
 from trnsim.collectives.registry import algorithm, algorithm_names, op_names, program
+from trnsim.collectives.rotation import Rotation
 from trnsim.collectives.trees import TreeTransfers
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Pattern",
     "Phase",
     "Program",
+    "Rotation",
     "Shift",
     "SwitchTransfers",
     "Tour",

@@ -15,6 +15,7 @@ from trnsim.fabric.paths import Paths
 from trnsim.fabric.price import Cost
 from trnsim.fabric.steps import step_traffic, transfer_traffic
 from trnsim.fabric.struck import Struck
+from trnsim.hardware import StarScaleUp
 from trnsim.parallel import Group
 from trnsim.topology.links import CORE_LINK
 from trnsim.topology.perturbations import Impairments
@@ -22,7 +23,7 @@ from trnsim.topology.perturbations import Impairments
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from trnsim.collectives import Pattern, Phase
+    from trnsim.collectives import Arrangement, Pattern, Phase
     from trnsim.fabric.price import Price
     from trnsim.fabric.traffic import Traffic
     from trnsim.parallel import Placement
@@ -32,6 +33,9 @@ __all__ = ["CANDIDATES", "ClosedFormFabric"]
 
 CANDIDATES = ("direct", "recursive-halving-doubling", "ring", "hierarchical")
 """Algorithms among which a training step chooses, as far as they know the operation; of equals the first is taken."""
+
+RAIL_RING = "rail-ring"
+"""A further one, as NCCL has it, for groups over several servers of GPUs."""
 
 
 class LaidOut(NamedTuple):
@@ -153,9 +157,17 @@ class ClosedFormFabric:
             do and that the group can have.
         """
         names = tuple(candidates) or tuple(name for name in CANDIDATES if name in algorithm_names(op))
+        arrangement = arrange(self._place(group).layout, self.cluster.server_topology.server)
         if not names:
-            names = algorithm_names(op, arrange(self._place(group).layout, self.cluster.server_topology.server))
+            names = algorithm_names(op, arrangement)
+        elif not candidates and self._has_rails(arrangement) and RAIL_RING in algorithm_names(op):
+            names += (RAIL_RING,)
         return min((self.price(op, name, group, size_bytes) for name in names), key=lambda price: price.time_s)
+
+    def _has_rails(self, arrangement: Arrangement) -> bool:
+        """Say whether several servers of GPUs have several members each."""
+        is_star = isinstance(self.cluster.server_topology.server.scale_up, StarScaleUp)
+        return is_star and 1 < arrangement.inner < arrangement.ranks
 
     def by_neurons_rules(self, op: str, group: Group, size_bytes: float) -> Price:
         """Return the price by the algorithm that Neuron's size rules name; by the ring where a group has no KangaRing.

@@ -6,7 +6,7 @@ import math
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from trnsim.collectives import Everyone, Shift
+from trnsim.collectives import Everyone, Rotation, Shift
 from trnsim.fabric.meetings import Line, count_by_tier, count_everyone_by_tier, shift_lines
 from trnsim.fabric.traffic import Traffic
 
@@ -67,9 +67,11 @@ def transfer_traffic(layout: Layout, source: int, target: int, paths: Paths, *, 
 def _shifts(pattern: Pattern, layout: Layout) -> bool:
     """Say whether a pattern is a shift that loads every repetition of the layout alike.
 
-    That is one by whole repetitions, or one over the whole group.
+    That is one by whole repetitions, or one over the whole group, or a tour that goes round each repetition alike.
     """
     unit, circle = len(layout.unit), pattern.span * pattern.stride
+    if isinstance(pattern, Rotation):
+        return circle == layout.size and unit % (pattern.inner * pattern.stride) == 0
     return isinstance(pattern, Shift) and (circle == layout.size or pattern.stride % unit == 0)
 
 

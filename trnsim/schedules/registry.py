@@ -35,6 +35,11 @@ class BrokenRule(NamedTuple):
     message: str
     nearest: tuple[int, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The message, with the nearest valid numbers."""
+        return self.message + (f"; the nearest are {' and '.join(map(str, self.nearest))}" if self.nearest else "")
+
 
 def schedule_names() -> tuple[str, ...]:
     """Return the names of all schedules.
@@ -130,8 +135,7 @@ def schedule(name: str, pipeline: Pipeline) -> tuple[tuple[Pass, ...], ...]:
     if min(pipeline) < 1:
         raise ValueError(f"a schedule needs stages, microbatches and virtual stages, not {tuple(pipeline)}")
     for broken in broken_rules(kind, pipeline):
-        nearest = f"; the nearest are {' and '.join(map(str, broken.nearest))}" if broken.nearest else ""
-        raise ValueError(broken.message + nearest)
+        raise ValueError(broken.text)
     return tuple(kind.order(stage, pipeline) for stage in range(pipeline.stages))
 
 
