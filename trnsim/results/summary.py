@@ -32,7 +32,7 @@ _BAR_COLUMNS = 14
 def summary_text(result: Result) -> str:
     """Return the run on one screen.
 
-    Parts of the step that are exactly zero are left out; long lists are cut and say so.
+    Parts of the step and of the memory that are exactly zero are left out; long lists are cut and say so.
     """
     lines = [
         *_head(result),
@@ -121,7 +121,8 @@ def _memory(result: Result) -> list[str]:
     memory = result.memory
     lines = [f"memory of the worst rank ({memory.worst_rank:,}, stage {memory.worst_stage})"]
     for term, size in memory.by_term_bytes.terms().items():
-        lines.append(f"  {term:<16}{_gib(size):>12}{_percent(size / memory.limit_bytes):>8}")
+        if size:
+            lines.append(f"  {term:<16}{_gib(size):>12}{_percent(size / memory.limit_bytes):>8}")
     share = _percent(memory.bytes / memory.limit_bytes)
     ranks = result.cluster.ranks_per_chip
     lines.append(f"  {'all, per rank':<16}{_gib(memory.bytes):>12}{share:>8}  of {_gib(memory.limit_bytes)}")

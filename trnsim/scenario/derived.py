@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from trnsim.scenario.warnings import without_effect
 from trnsim.units import format_count
 from trnsim.workload import model_names
 
@@ -26,23 +27,27 @@ def derived_of(draft: Draft, scenario: Scenario, ranks: Ranks) -> dict[str, str]
 
 
 def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
-    """Return the keys that the user did not write, with the values they have."""
+    """Return the keys that the user did not write and that have an effect, with the values they have."""
     resolved: dict[str, Any] = {
         "name": scenario.name,
         "cluster.lnc": scenario.cluster.lnc,
         "cluster.software": scenario.cluster.software.name,
         "training.data_parallel_overlap": scenario.training.data_parallel_overlap,
-        "training.reduce_dtype": scenario.training.reduce_dtype,
+        "training.reduce_dtype": None,  # that of gradient_dtype, which is shown
+        "layout.cp": None,  # 1 is the only degree
+        "layout.ep": None,
+        "run.engine": None,  # events are the only way
         "layout.sequence_parallel": scenario.layout.sequence_parallel,
-        "schedule.sends": scenario.schedule.sends if scenario.layout.pp > 1 else None,
+        "schedule.sends": scenario.schedule.sends,
         "collectives.algorithm": "auto",
         "run.folding": scenario.run.folding,
     }
-    if scenario.layout.zero < 3:
-        resolved |= {"training.prefetch": None, "layout.reshard_after_forward": None}
-    if scenario.layout.zero == 0:
-        resolved["layout.zero_group"] = None
-    found = {key: resolved.get(key, value) for key, value in _leaves(draft.file, "") if not draft.written(key)}
+    idle = {key for key, _ in without_effect(scenario)}
+    found = {
+        key: resolved.get(key, value)
+        for key, value in _leaves(draft.file, "")
+        if not draft.written(key) and key not in idle
+    }
     return {key: _text(value) for key, value in found.items() if value is not None}
 
 
@@ -74,7 +79,7 @@ def _of_batch(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, str]]:
         "tokens per step",
         f"{format_count(scenario.tokens)} = {training.global_batch:,} x {training.sequence_length:,}",
     )
-    if draft.file.training.bucket_parameters == "auto":
+    if draft.file.training.bucket_parameters == "auto" and scenario.layout.zero < 3:
         yield "bucket_parameters", f"{training.bucket_parameters:,} = max(40e6, 1e6 x dp {dp:,})"
 
 

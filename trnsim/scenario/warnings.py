@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trnsim.scenario.draft import Draft
     from trnsim.scenario.spec import Scenario
 
-__all__ = ["warnings_of"]
+__all__ = ["warnings_of", "without_effect"]
 
 MANY_TOKENS = 100_000_000
 
@@ -24,7 +24,7 @@ def warnings_of(draft: Draft, scenario: Scenario) -> Iterator[str]:
     yield from _pipeline(scenario)
     yield from _batch(scenario)
     yield from _machine(draft, scenario)
-    for key, because in (*_without_effect(scenario), *_without_folding(scenario)):
+    for key, because in (*without_effect(scenario), *_without_folding(scenario)):
         if draft.written(key):
             yield f"{key} has no effect: {because}"
 
@@ -63,7 +63,7 @@ def _machine(draft: Draft, scenario: Scenario) -> Iterator[str]:
         yield f"software family {family.name} describes {', '.join(family.chips)}, not {chip}"
 
 
-def _without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yield the keys that change nothing in this scenario, and why."""
     layout, cluster, training = scenario.layout, scenario.cluster, scenario.training
     if training.precision == "bf16":
@@ -80,8 +80,14 @@ def _without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield from ((key, "no group has two members") for key in ("collectives.algorithm", "collectives.policy"))
     if not layout.sequence_parallel or layout.tp == 1:
         yield "training.tensor_parallel_overlap", "no sequence is split over tensor-parallel ranks"
-    if scenario.training.recompute == "none":
-        yield "training.recompute_early_stop", "training.recompute is none"
+    if training.recompute in ("none", "selective"):
+        yield (
+            "training.recompute_early_stop",
+            f"training.recompute is {training.recompute}, which has no end to leave out",
+        )
+    named = {name for tiers in scenario.collectives.algorithm.values() for name in tiers.values()}
+    if "auto" not in named:
+        yield "collectives.policy", "every algorithm is named"
     yield from _without_sharing(scenario)
     if cluster.servers == 1:
         yield "cluster.fabric", "there is one server"
