@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from small import simulate_small
+from small import load_small, simulate_small
 
 from trnsim.schedules import schedule_kind, schedule_names
+from trnsim.simulation.machine import build_machine, build_rates, build_step
+from trnsim.training.stages import pipeline_stages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,19 +85,26 @@ def test_memory_follows_what_is_in_flight(results: dict[str, Result]) -> None:
 
 @pytest.mark.parametrize("name", schedule_names())
 def test_events_are_at_most_6_for_each_pass_of_a_virtual_stage(tmp_path: Path, name: str) -> None:
-    # A step where stage passes are alone: events <= 6 p v M
+    # A step where stage passes are alone: one event each, one for each message between virtual stages, from the last stage to
+    # the first too, and at most 6 p v M in all
     result = run(tmp_path, name, layout__pp=4, layout__dp=1, layout__tp=1, training__global_batch=64)
     virtual_stages = 2 if schedule_kind(name).interleaves else 1
     assert result.engine.cohorts == 4
-    assert 2 * 4 * virtual_stages * 64 < result.engine.events <= 6 * 4 * virtual_stages * 64
+    passes, messages = 2 * 4 * virtual_stages * 64, 2 * (4 * virtual_stages - 1) * 64
+    assert passes + messages < result.engine.events <= 6 * 4 * virtual_stages * 64
 
 
 def test_buckets_stay_inside_a_virtual_stage(tmp_path: Path) -> None:
-    # One bucket would hold a whole stage; with two virtual stages there are two, complete one after the other.
-    all_of_it = {"training__bucket_parameters": "1e9"}
-    for name, buckets in (("1f1b", 1), ("interleaved-1f1b", 2), ("breadth-first", 2)):
-        uses = [use for use in run(tmp_path, name, **all_of_it).collectives if use.name.startswith("gradients")]
-        assert [use.name for use in uses] == [f"gradients {number}" for number in range(buckets)]
+    # One bucket would hold a whole stage; with two virtual stages there are two, numbered as backward passes complete them:
+    # that of the later virtual stage first.
+    shape = {"schedule__kind": "interleaved-1f1b", "schedule__virtual_stages": 2, "training__bucket_parameters": "1e9"}
+    scenario = load_small(tmp_path, **shape)
+    for stage in pipeline_stages(build_step(scenario, build_machine(scenario), build_rates(scenario), folding=True)):
+        early, late = stage.virtual_stages.values()
+        assert list(stage.virtual_stages) == [stage.number, stage.number + 2]
+        assert [(bucket.number, bucket.blocks) for bucket in late.buckets] == [(0, len(late.blocks))]
+        assert [(bucket.number, bucket.blocks) for bucket in early.buckets] == [(1, len(early.blocks))]
+        assert sum(bucket.parameters for bucket in (*early.buckets, *late.buckets)) == stage.parameters
 
 
 @pytest.mark.parametrize("name", ["interleaved-1f1b", "breadth-first"])
