@@ -181,7 +181,7 @@ def test_words_from_elsewhere_point_to_the_key(problems: Problems, word: str, ke
         ("model=llama3.1-405", "did you mean llama3.1-405b"),
         ("schedule.kind=1f2b", "did you mean 1f1b? choose from 1f1b, breadth-first, gpipe, interleaved-1f1b"),
         ("training.precision=bfloat16", "choose from bf16, fp8"),
-        ("collectives.algorithm=rings", "did you mean ring?"),
+        ("collectives.algorithm=rings", "did you mean ring"),
         ("collectives.algorithm={all-reduc: ring}", "did you mean all-reduce?"),
         ("collectives.algorithm={all-reduce: {rack: ring}}", 'unknown tier "rack"'),
         ("collectives.algorithm=[ring]", "auto, an algorithm, or a table of operations is due"),
