@@ -37,6 +37,10 @@ layout: {tp: 4, pp: 2, dp: 8}
 STEPS = {
     "Trn3 UltraServer, 64 chips: tp 4, dp 8, pp 2": (),
     "Trn3 UltraServer, 32 chips: tp 2, dp 16": ("layout.pp=1", "layout.tp=2", "layout.dp=16"),
+    "the same, one chip at 0.8 of its speed": (
+        *("layout.pp=1", "layout.tp=2", "layout.dp=16"),
+        "perturbations=[{name: slow, of: chips, at: [server 0/chip 5], speed: 0.8}]",
+    ),
     "Trn2 UltraServer, 64 chips: tp 4, dp 8, pp 2": ("cluster.server=trn2-ultraserver",),
     "Trn2 UltraServer, 16 chips: tp 4, dp 4": ("cluster.server=trn2-ultraserver", "layout.pp=1", "layout.dp=4"),
     "2 Trn1 instances: tp 8 of 2 cores a chip, dp 8": (

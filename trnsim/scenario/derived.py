@@ -40,7 +40,6 @@ def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
         "layout.sequence_parallel": scenario.layout.sequence_parallel,
         "schedule.sends": scenario.schedule.sends,
         "collectives.algorithm": "auto",
-        "run.folding": scenario.run.folding,
     }
     idle = {key for key, _ in without_effect(scenario)}
     found = {

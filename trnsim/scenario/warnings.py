@@ -24,7 +24,7 @@ def warnings_of(draft: Draft, scenario: Scenario) -> Iterator[str]:
     yield from _pipeline(scenario)
     yield from _batch(scenario)
     yield from _machine(draft, scenario)
-    for key, because in (*without_effect(scenario), *_without_folding(scenario)):
+    for key, because in without_effect(scenario):
         if draft.written(key):
             yield f"{key} has no effect: {because}"
 
@@ -65,7 +65,7 @@ def _machine(draft: Draft, scenario: Scenario) -> Iterator[str]:
 
 def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yield the keys that change nothing in this scenario, and why."""
-    layout, cluster, training = scenario.layout, scenario.cluster, scenario.training
+    layout, training = scenario.layout, scenario.training
     if training.precision == "bf16":
         yield from ((key, "precision is bf16") for key in ("training.fp8_matmuls", "training.fp8_operands"))
     if layout.pp == 1:
@@ -89,14 +89,16 @@ def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if "auto" not in named:
         yield "collectives.policy", "every algorithm is named"
     yield from _without_sharing(scenario)
+    yield from _without_choice(scenario)
+
+
+def _without_choice(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the keys of the machine, and of how it is simulated, that leave nothing to choose."""
+    cluster = scenario.cluster
     if cluster.servers == 1:
         yield "cluster.fabric", "there is one server"
     if cluster.allow_idle and scenario.ranks == cluster.chips * scenario.ranks_per_chip:
         yield "cluster.allow_idle", "every chip is used"
-
-
-def _without_folding(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """Yield the key of the fold where there is none."""
     if scenario.run.fidelity == "chunk":
         yield "run.folding", "chunk follows every rank by itself"
 
