@@ -54,14 +54,10 @@ class Struck:
     )
 
     @cached_property
-    def servers(self) -> frozenset[int]:
-        """Servers that have an impaired link, or hang below one."""
-        return frozenset(self.inside | {chip // self.paths.chips for chip in self._chips_outside})
-
-    @cached_property
     def inside(self) -> frozenset[int]:
-        """Servers that have an impaired link inside."""
-        return frozenset(self.impairments.cables)
+        """Servers whose chips use each other's links: one inside is impaired, or a NIC has failed."""
+        failed = {chip // self.paths.chips for chip, share in self.impairments.nics.items() if not share}
+        return frozenset(failed | self.impairments.cables.keys())
 
     @cached_property
     def _chips_outside(self) -> frozenset[int]:
@@ -76,14 +72,23 @@ class Struck:
     def members(self, group: Group) -> dict[int, int]:
         """Return the struck servers of a group, each with its first member there."""
         per_server, last = self.placement.ranks_per_server, group.first + group.stride * (group.size - 1)
-        is_inside = group.first // per_server == last // per_server
+        if group.first // per_server == last // per_server:
+            servers = {group.first // per_server} & self.inside
+        else:
+            servers = self.inside | {chip // self.paths.chips for chip in self._chips_outside if self._holds(group, chip)}
         found = {}
-        for server in sorted(self.inside if is_inside else self.servers):
+        for server in sorted(servers):
             member = max(0, -(-(server * per_server - group.first) // group.stride))
             rank = group.first + member * group.stride
             if member < group.size and rank // per_server == server:
                 found[server] = member
         return found
+
+    def _holds(self, group: Group, chip: int) -> bool:
+        """Say whether a member of a group sits on a chip."""
+        ranks = self.placement.ranks_on(chip)
+        first = group.first + -(-(ranks.start - group.first) // group.stride) * group.stride
+        return group.first <= first < min(ranks.stop, group.first + group.stride * group.size)
 
     def bottleneck(self, traffic: Traffic, number: int, server: int, groups_per_chip: int) -> tuple[str, float, float]:
         """Return the kind of the slowest link of a struck server, its seconds per byte of a transfer, and a latency.
@@ -174,9 +179,12 @@ class Struck:
             raise ValueError("nothing leaves a server")
         tier = self.paths.tiers[top]
         nic = tier.kinds[0]
-        found = [(tier.bytes_per_s, tier.limit), (fabric.link_rates()[nic] * self.impairments.nics.get(chip, 1.0), nic)]
+        found = [(tier.bytes_per_s, tier.limit)]
+        if chip in self.impairments.nics:
+            found.append((fabric.link_rates()[nic] * self.impairments.nics[chip], nic))
         for level, below in enumerate(self.paths.blocks[:top]):
-            share = self.impairments.trunks.get(Trunk(level, chip // below), 1.0)
-            found.append((fabric.trunk_bandwidth_bytes_per_s(level) * share / below, tier.kinds[level + 1]))
+            share = self.impairments.trunks.get(Trunk(level, chip // below))
+            if share is not None:
+                found.append((fabric.trunk_bandwidth_bytes_per_s(level) * share / below, tier.kinds[level + 1]))
         rate, kind = min(found)
         return kind, rate
