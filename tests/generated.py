@@ -16,6 +16,7 @@ from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp, load_chi
 from trnsim.results import PART_NAMES
 from trnsim.scenario import json_schema
 from trnsim.scenario.imports import format_names, vocabulary_of
+from trnsim.study.measured_memory import CONVENTIONS, check_memory_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -338,6 +339,22 @@ def measured_collectives() -> str:
     return str(benchmark["summary"](benchmark["check"](benchmark["rows"]())))
 
 
+def measured_memory() -> str:
+    """Write how far off measured memory is, set by set, and under which convention."""
+    head = ["set", "rows", "mean error", "worst", "convention"]
+    checked = check_memory_rows()
+    rows = [
+        [name, *_errors([each.error for each in checked if each.row.group == name]), convention.words]
+        for name, convention in CONVENTIONS.items()
+    ]
+    return table(head, [*rows, ["all", *_errors([each.error for each in checked]), ""]])
+
+
+def _errors(errors: list[float]) -> tuple[str, str, str]:
+    mean = sum(map(abs, errors)) / len(errors)
+    return f"{len(errors)}", f"{mean * 100:.1f} %", f"{max(errors, key=abs) * 100:+.1f} %"
+
+
 SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/scenarios.md", "scenarios"): scenarios,
     ("docs/scenario-files.md", "keys"): scenario_keys,
@@ -347,6 +364,7 @@ SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/machines.md", "servers"): catalog_servers,
     ("docs/collectives.md", "astra-sim"): astra_sim_table,
     ("docs/accuracy.md", "collectives"): measured_collectives,
+    ("docs/accuracy.md", "memory"): measured_memory,
     ("docs/trn2-against-trn3.md", "inputs"): inputs,
     ("docs/trn2-against-trn3.md", "causes"): causes,
     ("docs/trn2-against-trn3.md", "parts"): parts,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trnsim.parallel import Sharding
-from trnsim.schedules import Pass
+from trnsim.schedules import Pass, Pipeline, schedule_kind
 from trnsim.workload import (
     STATES,
     MemoryTerms,
@@ -129,7 +129,8 @@ def test_buffers_of_a_backward_pass_through_a_layer() -> None:
 
 
 def test_buffers_of_the_loss() -> None:
-    # Beside the 4 bytes a logit that are kept: the bf16 logits, or step by step in fp32 6 bytes forward and 10 backward.
+    # Beside the 4 bytes a logit that are kept: the bf16 logits; or, step by step in fp32, 6 bytes forward and 10 backward,
+    # where tensor-parallel ranks have a part of the vocabulary each 10 and 14.
     logits, gathered, weight = 8192 * 128256 // 4, 2 * 8192 * 4096, 2 * 4096 * 128256 // 4
     fused, eager = (
         pass_memory(MODEL, SHARD, 1, SPLIT, buckets=[17], sharding=ALONE, cross_entropy=kind)
@@ -140,8 +141,14 @@ def test_buffers_of_the_loss() -> None:
         2 * logits + gathered + weight,
     )
     assert (eager.forward[0][-1].buffers, eager.backward[0][0].buffers) == (
-        6 * logits + gathered,
-        10 * logits + gathered + weight,
+        10 * logits + gathered,
+        14 * logits + gathered + weight,
+    )
+    whole = replace(SHARD, tp=1, sequence_parallel=False)
+    alone = pass_memory(MODEL, whole, 1, SPLIT, buckets=[17], sharding=ALONE, cross_entropy="eager")
+    assert (alone.forward[0][-1].buffers, alone.backward[0][0].buffers) == (
+        6 * 4 * logits,
+        10 * 4 * logits + 4 * weight,
     )
 
 
@@ -167,3 +174,18 @@ def test_parameters_of_a_million_chip_rank_take_18_bytes_less_the_sharing() -> N
     assert memory.weights + memory.gradients == 6 * parameters
     assert memory.optimizer == 12 * -(-parameters // 6945)
     assert memory.activations == 5 * 14 * 34 * 8192 * h // 16
+
+
+@pytest.mark.parametrize("sequence_parallel", [False, True])
+@pytest.mark.parametrize("attention", ["flash", "unfused"])
+def test_activations_of_a_gpt_layer_are_those_of_the_paper(sequence_parallel: bool, attention: str) -> None:
+    # Korthikanti et al. 2022: sbh (10 + 24/t), with sequence parallelism 34 sbh/t; and 5 a s^2 b/t with unfused attention.
+    # Fused attention keeps 4 bytes a head and token in its place. In flight on stage s of p: p - s microbatches.
+    model, s, b, t = load_model("gpt3-175b"), 2048, 2, 8
+    model = replace(model, dropout=True)
+    h, a, split = model.hidden_size, model.attention_heads, (24,) * 4
+    part = Shard(b, s, tp=t, sequence_parallel=sequence_parallel, vocabulary=51200, attention=attention)
+    layer = 34 * s * b * h // t if sequence_parallel else s * b * h * (10 + 24 // t)
+    layer += 5 * a * s * s * b // t if attention == "unfused" else 4 * a * s * b // t
+    found = rank(1, part=part, model=model, split=split)
+    assert found.peak(schedule_kind("1f1b").order(1, Pipeline(4, 16))).activations == 3 * 24 * layer

@@ -80,14 +80,7 @@ def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield from ((key, "no group has two members") for key in ("collectives.algorithm", "collectives.policy"))
     if not layout.sequence_parallel or layout.tp == 1:
         yield "training.tensor_parallel_overlap", "no sequence is split over tensor-parallel ranks"
-    if training.recompute in ("none", "selective"):
-        yield (
-            "training.recompute_early_stop",
-            f"training.recompute is {training.recompute}, which has no end to leave out",
-        )
-    named = {name for tiers in scenario.collectives.algorithm.values() for name in tiers.values()}
-    if "auto" not in named:
-        yield "collectives.policy", "every algorithm is named"
+    yield from _without_choice(scenario)
     yield from _without_sharing(scenario)
     yield from _without_choice(scenario)
 
@@ -101,6 +94,16 @@ def _without_choice(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "cluster.allow_idle", "every chip is used"
     if scenario.run.fidelity == "chunk":
         yield "run.folding", "chunk follows every rank by itself"
+
+
+def _without_choice(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the keys that choose where there is nothing to choose."""
+    recompute = scenario.training.recompute
+    if recompute in ("none", "selective"):
+        yield "training.recompute_early_stop", f"training.recompute is {recompute}, which has no end to leave out"
+    named = {name for tiers in scenario.collectives.algorithm.values() for name in tiers.values()}
+    if "auto" not in named:
+        yield "collectives.policy", "every algorithm is named"
 
 
 def _without_sharing(scenario: Scenario) -> Iterator[tuple[str, str]]:
