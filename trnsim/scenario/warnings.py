@@ -80,12 +80,12 @@ def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield from ((key, "no group has two members") for key in ("collectives.algorithm", "collectives.policy"))
     if not layout.sequence_parallel or layout.tp == 1:
         yield "training.tensor_parallel_overlap", "no sequence is split over tensor-parallel ranks"
-    yield from _without_choice(scenario)
+    yield from _of_the_machine(scenario)
     yield from _without_sharing(scenario)
     yield from _without_choice(scenario)
 
 
-def _without_choice(scenario: Scenario) -> Iterator[tuple[str, str]]:
+def _of_the_machine(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yield the keys of the machine, and of how it is simulated, that leave nothing to choose."""
     cluster = scenario.cluster
     if cluster.servers == 1:
