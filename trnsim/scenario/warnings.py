@@ -65,9 +65,7 @@ def _machine(draft: Draft, scenario: Scenario) -> Iterator[str]:
 
 def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Yield the keys that change nothing in this scenario, and why."""
-    layout, cluster, training = scenario.layout, scenario.cluster, scenario.training
-    if training.precision == "bf16":
-        yield from ((key, "precision is bf16") for key in ("training.fp8_matmuls", "training.fp8_operands"))
+    layout, cluster = scenario.layout, scenario.cluster
     if layout.pp == 1:
         of_the_pipeline = ("schedule.kind", "schedule.virtual_stages", "schedule.sends", "layout.stages")
         yield from ((key, "there is one pipeline stage") for key in of_the_pipeline)
@@ -80,11 +78,7 @@ def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield from ((key, "no group has two members") for key in ("collectives.algorithm", "collectives.policy"))
     if not layout.sequence_parallel or layout.tp == 1:
         yield "training.tensor_parallel_overlap", "no sequence is split over tensor-parallel ranks"
-    if training.recompute in ("none", "selective"):
-        yield (
-            "training.recompute_early_stop",
-            f"training.recompute is {training.recompute}, which has no end to leave out",
-        )
+    yield from _in_training(scenario)
     named = {name for tiers in scenario.collectives.algorithm.values() for name in tiers.values()}
     if "auto" not in named:
         yield "collectives.policy", "every algorithm is named"
@@ -93,6 +87,18 @@ def without_effect(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield "cluster.fabric", "there is one server"
     if cluster.allow_idle and scenario.ranks == cluster.chips * scenario.ranks_per_chip:
         yield "cluster.allow_idle", "every chip is used"
+
+
+def _in_training(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the keys of what a step trains in that change nothing."""
+    training = scenario.training
+    if training.precision == "bf16":
+        yield from ((key, "precision is bf16") for key in ("training.fp8_matmuls", "training.fp8_operands"))
+    if training.recompute in ("none", "selective"):
+        yield (
+            "training.recompute_early_stop",
+            f"training.recompute is {training.recompute}, which has no end to leave out",
+        )
 
 
 def _without_folding(scenario: Scenario) -> Iterator[tuple[str, str]]:
