@@ -13,6 +13,7 @@ def test_every_key_of_the_contract_is_there_and_no_other() -> None:
     keys = {name: set(table["properties"]) for name, table in tables().items()}
     assert set(json_schema()["properties"]) == {
         "schema", "name", "cluster", "model", "training", "layout", "schedule", "collectives", "run",
+        "perturbations",
     }  # fmt: skip
     assert keys["ClusterTable"] == {"server", "servers", "fabric", "lnc", "allow_idle", "software"}
     assert keys["TrainingTable"] == {
