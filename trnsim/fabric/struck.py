@@ -73,9 +73,11 @@ class Struck:
         """Return the struck servers of a group, each with its first member there."""
         per_server, last = self.placement.ranks_per_server, group.first + group.stride * (group.size - 1)
         if group.first // per_server == last // per_server:
-            servers = {group.first // per_server} & self.inside
+            servers = self.inside & {group.first // per_server}
         else:
-            servers = self.inside | {chip // self.paths.chips for chip in self._chips_outside if self._holds(group, chip)}
+            servers = self.inside | {
+                chip // self.paths.chips for chip in self._chips_outside if self._holds(group, chip)
+            }
         found = {}
         for server in sorted(servers):
             member = max(0, -(-(server * per_server - group.first) // group.stride))
