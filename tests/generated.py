@@ -65,14 +65,23 @@ def scenario_keys() -> str:
     """Write the keys of a scenario file, table by table."""
     schema = json_schema()
     head = ["key", "values", "default", "meaning"]
-    top = {key: field for key, field in schema["properties"].items() if "$ref" not in field}
+    top = {key: field for key, field in schema["properties"].items() if _table_of(field) is None}
     parts = [f"### At the top\n\n{table(head, _key_rows('', top, schema['required']))}"]
     for key, field in schema["properties"].items():
-        if "$ref" in field:
-            inner = schema["$defs"][field["$ref"].rpartition("/")[2]]
-            rows = _key_rows(f"{key}.", inner["properties"], inner.get("required", ()))
+        if (name := _table_of(field)) is not None:
+            inner = schema["$defs"][name]
+            rows = _key_rows(
+                f"{key}{'.' if '$ref' in field else '[].'}", inner["properties"], inner.get("required", ())
+            )
             parts.append(f"### {key}\n\n{inner['description']}\n\n{table(head, rows)}")
     return "\n".join(parts)
+
+
+def _table_of(field: dict[str, Any]) -> str | None:
+    """Return the name of the table that a key holds, alone or in a list."""
+    lists = (choice.get("items", {}) for choice in field.get("anyOf", ()))
+    found = next((each["$ref"] for each in (field, *lists) if "$ref" in each), None)
+    return None if found is None else str(found).rpartition("/")[2]
 
 
 def _key_rows(prefix: str, fields: dict[str, Any], required: Iterable[str]) -> Iterator[list[str]]:

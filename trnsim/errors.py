@@ -5,7 +5,8 @@
     Exception
     └── TrnsimError                  exit_code
         ├── InputError               2, or 3 when the input is legal and only the cluster is too small
-        └── SimulationStalledError   4
+        ├── SimulationStalledError   4
+        └── FoldingError             1
 
 Anything else that escapes is a bug of ours (exit code 70). A ``ValueError`` from a function of the Python interface
 says that an argument is outside the range its docstring gives.
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["InputError", "Problem", "SimulationStalledError", "TrnsimError"]
+__all__ = ["FoldingError", "InputError", "Problem", "SimulationStalledError", "TrnsimError"]
 
 
 class TrnsimError(Exception):
@@ -112,6 +113,10 @@ class SimulationStalledError(TrnsimError):
     """Nothing is left to happen and somebody still waits; the text names who, for what, and who never came."""
 
     exit_code = 4
+
+
+class FoldingError(TrnsimError):
+    """With ``run.folding: verify``, a rank that is simulated for others does not do what it does alone."""
 
 
 def _input_error(problems: Sequence[Problem], file: str) -> InputError:

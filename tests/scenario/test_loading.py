@@ -83,7 +83,7 @@ def test_no_rule_is_tried_on_a_faulty_key(problems: Problems, key: str, rule: st
         ("  tensor: 8", "layout.tensor"),
         ('  "t.p": 8', 'layout."t.p"'),
         ("layout.tp: 8", '"layout.tp"'),
-        ("perturbations: {}", "perturbations"),
+        ("operations: {}", "operations"),
     ],
 )
 def test_an_unknown_key_hides_no_rule_about_the_others(problems: Problems, line: str, key: str) -> None:

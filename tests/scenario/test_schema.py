@@ -12,8 +12,7 @@ def test_every_key_of_the_contract_is_there_and_no_other() -> None:
     # the tables of the contract, key for key
     keys = {name: set(table["properties"]) for name, table in tables().items()}
     assert set(json_schema()["properties"]) == {
-        "schema", "name", "cluster", "model", "training", "layout", "schedule", "collectives", "run",
-        "perturbations",
+        "schema", "name", "cluster", "model", "training", "layout", "schedule", "collectives", "run", "perturbations",
     }  # fmt: skip
     assert keys["ClusterTable"] == {"server", "servers", "fabric", "lnc", "allow_idle", "software"}
     assert keys["TrainingTable"] == {
@@ -27,6 +26,7 @@ def test_every_key_of_the_contract_is_there_and_no_other() -> None:
     }  # fmt: skip
     assert keys["ScheduleTable"] == {"kind", "virtual_stages", "sends"}
     assert keys["CollectivesTable"] == {"algorithm", "policy"}
+    assert keys["PerturbationTable"] == {"name", "of", "speed", "failed", "at", "count", "fraction", "each"}
     assert keys["RunTable"] == {"steps", "seed", "fidelity", "folding", "engine", "skew", "mfu_peak", "trace_ranks"}
 
 

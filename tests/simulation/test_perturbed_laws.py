@@ -83,9 +83,10 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def check_folding(folder: Path, fabric: Path, machine: dict[str, Any]) -> None:
-    # Law (D4): one process per colour gives every rank the trajectory that one process per rank gives.
+    # Law (D4): one process per colour gives every rank the trajectory that one process per rank gives: `verify` compares
+    # every operation of every rank, and the fingerprint is one.
     try:
-        folded = simulate_small(folder, **machine, cluster__fabric=fabric)
+        folded = simulate_small(folder, **machine, cluster__fabric=fabric, run__folding="verify")
     except (
         InputError
     ) as error:  # an instance takes only some numbers of cores; links that fail may cut the cluster in two
@@ -94,11 +95,98 @@ def check_folding(folder: Path, fabric: Path, machine: dict[str, Any]) -> None:
     off = simulate_small(folder, **machine, cluster__fabric=fabric, run__folding="off")
     assert folded.provenance.fingerprint == off.provenance.fingerprint
     assert (folded.step, folded.links) == (off.step, off.links)
+    assert [cost.cost_s for cost in folded.perturbations] == [cost.cost_s for cost in off.perturbations]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(machine=machines())
 def test_folding_changes_nothing_on_perturbed_machines(
     folder: Path, small_switches: Path, machine: dict[str, Any]
 ) -> None:
     check_folding(folder, small_switches, machine)
+
+
+@settings(max_examples=40, deadline=None)
+@given(machine=machines(), chips=st.integers(1, 6), speed=st.sampled_from([0.05, 0.5, 0.9]), steps=st.integers(1, 3))
+def test_teams_change_nothing(
+    folder: Path, small_switches: Path, machine: dict[str, Any], chips: int, speed: float, steps: int
+) -> None:
+    # Phase-wise contraction where it is tried: slow chips in tensor groups of several replicas, links not shared.
+    machine |= {"run__fidelity": "closed_form", "run__steps": steps}
+    machine["layout__tp"], machine["layout__dp"] = max(2, machine["layout__tp"]), max(2, machine["layout__dp"])
+    ranks = machine["layout__tp"] * machine["layout__pp"] * machine["layout__dp"]
+    machine["cluster__servers"] = max(2, -(-ranks // SERVERS[machine["cluster__server"]][0]))
+    machine["training__global_batch"] = 2 * machine["layout__dp"]
+    entries = [
+        *json.loads(machine["perturbations"]),
+        {"name": "slow", "of": "chips", "speed": speed, "at": [_chip(machine, 7 * k % ranks) for k in range(chips)]},
+    ]
+    check_folding(folder, small_switches, machine | {"perturbations": json.dumps(entries)})
+
+
+def _chip(machine: dict[str, Any], number: int) -> str:
+    server, chip = divmod(number, SERVERS[machine["cluster__server"]][0])
+    return f"server {server}/chip {chip}"
+
+
+def test_a_slow_chip_costs_what_theory_says(folder: Path) -> None:
+    # Without pipeline and tensor groups everybody waits for the slow chip: it computes and updates for 1/speed as long,
+    # and the others' time is that plus what the collectives take.
+    alone = {"layout__tp": 1, "layout__pp": 1, "layout__dp": 8, "run__skew": "off", "run__fidelity": "closed_form"}
+    alone["training__data_parallel_overlap"] = "none"
+    healthy = simulate_small(folder, **alone).step
+    slow = json.dumps([{"name": "slow", "of": "chips", "speed": 0.8, "at": ["server 0/chip 5"]}])
+    found = simulate_small(folder, **alone, perturbations=slow)
+    own_s = healthy.breakdown_s.compute + healthy.breakdown_s.recompute + healthy.breakdown_s.optimizer
+    assert found.step.time_s == pytest.approx(
+        healthy.time_s + own_s * (1 / 0.8 - 1), abs=1e-9
+    )  # operations end at whole ps
+    assert found.perturbations[0].cost_s == pytest.approx(found.step.time_s - healthy.time_s, rel=1e-9)
+    assert found.engine.cohorts == 2
+
+
+def test_a_slow_chip_makes_one_team_of_each_stage(folder: Path) -> None:
+    # Theory: the replica of the slow chip is apart, so there are twice the teams; its stage's gradients have a slowest rank.
+    alone = {
+        "layout__tp": 4,
+        "layout__pp": 2,
+        "layout__dp": 18,
+        "training__global_batch": 36,
+        "run__fidelity": "closed_form",
+    }
+    slow = json.dumps([{"name": "slow", "of": "chips", "speed": 0.8, "at": ["server 0/chip 5"]}])
+    found = simulate_small(folder, **alone, perturbations=slow, run__folding="verify")
+    assert found.engine.cohorts == 2 * 2 + 3  # and tails: two in the stage of the slow chip
+    assert "teams" in found.derived["cohorts"]
+    assert "server 0/chip 5" in found.derived["pace"]
+
+
+def test_a_degraded_nic_holds_back_the_groups_that_use_it(folder: Path) -> None:
+    # Data-parallel groups span two servers; one NIC at a tenth lengthens the gradients of its group only.
+    wide = {"cluster__servers": 2, "layout__tp": 2, "layout__pp": 1, "layout__dp": 144, "training__global_batch": 144}
+    wide |= {"collectives__algorithm": "ring", "run__fidelity": "closed_form", "run__skew": "off"}
+    nic = json.dumps([{"name": "nic", "of": "efa", "speed": 0.1, "at": ["server 1/chip 0"]}])
+    healthy, slow = simulate_small(folder, **wide), simulate_small(folder, **wide, perturbations=nic)
+    assert slow.step.breakdown_s.exposed_dp > 1.5 * healthy.step.breakdown_s.exposed_dp
+    assert slow.step.breakdown_rank % 2 == 0
+
+
+def test_a_failed_link_is_gone_round(folder: Path) -> None:
+    # A chip of a torus without its link to the right takes more hops; the step is longer, and nobody is cut off.
+    torus = {"cluster__server": "trn2.48xlarge", "layout__tp": 16, "layout__pp": 1, "layout__dp": 1}
+    dead = json.dumps([{"name": "dead", "of": "neuronlink-xy", "failed": True, "at": ["server 0/chip 0-chip 1"]}])
+    healthy, broken = simulate_small(folder, **torus), simulate_small(folder, **torus, perturbations=dead)
+    assert broken.step.breakdown_s.exposed_tp > healthy.step.breakdown_s.exposed_tp
+
+
+def test_verify_names_the_first_operation_that_differs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A fold that forgets how fast chips are is wrong, and is found out.
+    from trnsim.errors import FoldingError
+    from trnsim.training import folding
+
+    monkeypatch.setattr(folding.Node, "colour", property(lambda node: (node.stage.number, node.prices.key)))
+    slow = json.dumps([{"name": "slow", "of": "chips", "speed": 0.5, "at": ["server 0/chip 0"]}])
+    with pytest.raises(
+        FoldingError, match=r"rank \d+ \(dp\d+.pp0.tp0\) does not do the same when folded: its operation \d+"
+    ):
+        simulate_small(folder, layout__tp=1, layout__pp=1, layout__dp=4, perturbations=slow, run__folding="verify")

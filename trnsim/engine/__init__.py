@@ -10,7 +10,7 @@ from trnsim.engine.colours import Colouring, Meeting, refine
 from trnsim.engine.core import Call, Cohort, Collective, Engine, Story
 from trnsim.engine.courses import Course
 from trnsim.engine.fingerprint import fingerprint
-from trnsim.engine.log import Log
+from trnsim.engine.log import Log, Row
 from trnsim.engine.message_engine import MessageEngine
 from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
 from trnsim.engine.shared_links import Route
@@ -30,6 +30,7 @@ __all__ = [
     "Operation",
     "Part",
     "Route",
+    "Row",
     "Span",
     "Story",
     "Stretch",

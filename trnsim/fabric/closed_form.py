@@ -117,6 +117,7 @@ class ClosedFormFabric:
     _struck: Struck = field(init=False, repr=False)
     _paths: Paths = field(init=False, repr=False)
     _places: dict[Group, Place] = field(default_factory=dict, init=False, repr=False)
+    _struck_of: dict[Group, dict[int, int]] = field(default_factory=dict, init=False, repr=False)
     _by_layout: dict[Layout, Place] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -252,7 +253,11 @@ class ClosedFormFabric:
         return moved if whole else layout
 
     def _struck_members(self, group: Group) -> dict[int, int]:
-        return self._struck.members(group) if self.impairments.of_links else {}
+        if not self.impairments.of_links:
+            return {}
+        if group not in self._struck_of:
+            self._struck_of[group] = self._struck.members(group)
+        return self._struck_of[group]
 
     def _program(self, op: str, algorithm: str, layout: Layout) -> Program:
         return program(op, algorithm, arrange(layout, self.cluster.server_topology.server))

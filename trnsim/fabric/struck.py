@@ -75,7 +75,9 @@ class Struck:
         if group.first // per_server == last // per_server:
             servers = self.inside & {group.first // per_server}
         else:
-            servers = self.inside | {chip // self.paths.chips for chip in self._chips_outside if self._holds(group, chip)}
+            servers = self.inside | {
+                chip // self.paths.chips for chip in self._chips_outside if self._holds(group, chip)
+            }
         found = {}
         for server in sorted(servers):
             member = max(0, -(-(server * per_server - group.first) // group.stride))

@@ -21,6 +21,7 @@ __all__ = [
     "Memory",
     "MemoryTerms",
     "ModelFacts",
+    "PerturbationCost",
     "Provenance",
     "StageFacts",
     "Step",
@@ -306,6 +307,27 @@ class EngineFacts:
     events: int
     folding: str
     engine: str
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbationCost:
+    """What one perturbation does to the step.
+
+    Parameters
+    ----------
+    name
+        As the scenario has it.
+    struck, places
+        Chips or links that it strikes, and the first of their places.
+    without_s, cost_s
+        Step time without it, and how much longer the step is with it; seconds.
+    """
+
+    name: str
+    struck: int
+    places: tuple[str, ...]
+    without_s: float
+    cost_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from trnsim.results.records import (  # noqa: TC001  (part of the public annotat
     LinkUse,
     Memory,
     ModelFacts,
+    PerturbationCost,
     Provenance,
     StageFacts,
     Step,
@@ -50,6 +51,8 @@ class Result:
         What trnsim worked out, and what it took because the scenario did not say; key to text.
     warnings
         What is legal but deserves a look.
+    perturbations
+        What each perturbation of the scenario costs.
     timeline
         What a trace shows; not part of the JSON document.
     """
@@ -70,6 +73,7 @@ class Result:
     derived: Mapping[str, str]
     defaults: Mapping[str, str]
     warnings: tuple[str, ...]
+    perturbations: tuple[PerturbationCost, ...] = ()
     timeline: Timeline = field(default=Timeline(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:

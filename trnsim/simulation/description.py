@@ -12,6 +12,7 @@ from trnsim import scenario as scenarios
 from trnsim.hardware import every_value
 from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.catalog import Kind, find
+from trnsim.simulation.machine import build_machine
 from trnsim.topology.forms import form_of
 
 if TYPE_CHECKING:
@@ -195,12 +196,27 @@ def _scenario(scenario: scenarios.Scenario) -> Description:
         },
         "model": {"name": scenario.model.name, "parameters": scenario.model.parameters},
         **{part: _plain(getattr(scenario, part)) for part in ("training", "layout", "schedule", "collectives", "run")},
+        "perturbations": _plain(scenario.perturbations),
+        "cohorts": _cohorts(scenario),
         "derived": dict(scenario.derived),
         "defaults": dict(scenario.defaults),
         "warnings": list(scenario.warnings),
         "assumptions": _plain(assumptions(scenario)),
     }
     return Description("scenario", scenario.name, facts, {}, ())
+
+
+_MOST_COHORTS = 200
+
+
+def _cohorts(scenario: scenarios.Scenario) -> dict[str, str]:
+    """Describe the cohorts that a run of the scenario simulates, by their first rank."""
+    from trnsim.simulation.perturbed import cohorts_of
+    from trnsim.simulation.run import run_scenario
+
+    found = list(cohorts_of(run_scenario(scenario, build_machine(scenario))))
+    more = len(found) - _MOST_COHORTS
+    return dict(found[:_MOST_COHORTS]) | ({"and": f"{more:,} more"} if more > 0 else {})
 
 
 def _values(spec: object) -> dict[str, Value]:

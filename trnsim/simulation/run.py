@@ -14,7 +14,9 @@ from trnsim.simulation import facts, traffic
 from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.machine import build_machine, build_rates
 from trnsim.simulation.memory import check_memory, memory_warning, worst
+from trnsim.simulation.perturbed import cohort_notes, perturbation_costs
 from trnsim.simulation.simulated import run_again, run_engine
+from trnsim.simulation.verify import verify
 from trnsim.training import UnservedGroupError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Bound, Machine
     from trnsim.simulation.memory import StageMemory
-    from trnsim.simulation.simulated import Simulated
+from trnsim.simulation.simulated import Simulated
 
 MEASUREMENTS_FOR_A_BAND = 2
 SKEW_MEASURED_UP_TO = 12_288
@@ -60,6 +62,7 @@ def simulate(scenario: Scenario) -> Result:
     memories = check_memory(scenario)
     machine = build_machine(scenario)
     run = run_scenario(scenario, machine)
+    costs = perturbation_costs(scenario, machine, run)
     sent = traffic.all_sent(run)
     return Result(
         name=scenario.name,
@@ -75,9 +78,10 @@ def simulate(scenario: Scenario) -> Result:
         tiers=traffic.tier_facts(run.spec.mesh, sent),
         waterfall=facts.waterfall_facts(scenario, run),
         assumptions=assumptions(scenario),
-        derived={**traffic.derived_algorithms(sent), **scenario.derived},
+        derived={**cohort_notes(machine, run, costs), **traffic.derived_algorithms(sent), **scenario.derived},
         defaults=scenario.defaults,
         warnings=(*scenario.warnings, *_warnings(scenario, run, memories)),
+        perturbations=costs,
         timeline=facts.timeline(scenario, run),
     )
 
@@ -89,15 +93,20 @@ def run_scenario(scenario: Scenario, machine: Machine) -> Simulated:
     ------
     InputError
         If a group lacks what its algorithm needs, or the run is longer than the clock.
+    FoldingError
+        If folding is to be verified and changes something.
     """
     try:
-        return run_engine(scenario, machine, folding=scenario.run.folding != "off")
+        run = run_engine(scenario, machine, folding=scenario.run.folding != "off")
+        if scenario.run.folding == "verify":
+            verify(run, run_engine(scenario, machine, folding=False))
     except OverflowError:
         message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
         raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
     except UnservedGroupError as error:
         problem = Problem("collectives.algorithm", str(error), value=error.algorithm)
         raise InputError([problem], file=str(scenario.source)) from None
+    return run
 
 
 def _warnings(scenario: Scenario, run: Simulated, memories: list[StageMemory]) -> Iterator[str]:

@@ -153,9 +153,11 @@ class Places:
             ends = tuple(sorted(found.groups()[1:], key=_natural))
             server = self.chips_at(f"server {found[1]}").start // self.server.chips
             if ends not in self._cables(kind):
-                known = [str(Cable(server, cable)) for cable in self._cables(kind)]
-                near = nearest(place, [name for name in known if any(end in name for end in ends)] or known)
-                raise ValueError(f"no {kind} cable is there; near are {', '.join(near or known[:3])}")
+                touching = [cable for cable in self._cables(kind) if set(cable) & set(ends)] or self._cables(kind)
+                near = nearest(place, [str(Cable(server, cable)) for cable in touching]) or (
+                    str(Cable(server, touching[0])),
+                )
+                raise ValueError(f"no {kind} cable is there; near are {', '.join(near)}")
             return [Cable(server, (ends[0], ends[1]))]
         chips = self.chips_at(place)
         server, first = divmod(chips.start, self.server.chips)

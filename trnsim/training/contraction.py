@@ -28,7 +28,7 @@ from trnsim.training.stages import Stage, pipeline_stages
 from trnsim.training.teams import Kind, Populated, Sort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from trnsim.engine import Engine
     from trnsim.fabric import Price
@@ -66,6 +66,8 @@ class Contraction:
         Tails of the first stage and of the last that meet for the gradients of a tied embedding.
     sort_of
         From a replica to the number of its teams' class.
+    spec
+        The step.
     """
 
     stages: tuple[Stage, ...]
@@ -77,6 +79,13 @@ class Contraction:
     payers: Mapping[tuple[int, int], Node]
     tied: tuple[tuple[int, int], ...]
     sort_of: Callable[[int], int]
+    spec: StepSpec
+
+    def key_of(self, rank: int) -> tuple[int, int, int, int, float]:
+        """Return what tells a rank's kind from all others: replicas, stage, team, tail, speed."""
+        place = self.spec.mesh.coordinates(rank)
+        at = place["pp"], place["tp"]
+        return self.sort_of(place["dp"]), place["pp"], self.rows[at], self.lanes[at], self.spec.slow.get(rank, 1.0)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -117,13 +126,18 @@ def contract(
     if not _is_exact(nodes, links_are_shared=links_are_shared):
         return None
     first = {(node.stage.number, place.tp): node for place, node in reversed(nodes.items())}
-    lanes, slowest, tied = _lanes(spec, first, sizes)
     rows = _rows(nodes, sizes)
+    lanes, slowest, tied = _lanes(spec, first, rows, sizes)
     parts = {place: (row, lanes[place]) for place, row in rows.items()}
     told_apart = parts if spec.steps > 1 else {place: (row, 0) for place, row in rows.items()}
     kinds = {replica: _kinds(blemish, told_apart, sizes) for replica, blemish in wrong.items()}
     teams = Replicas(spec.mesh, spec.placement, meeting_tier, kinds)
-    sorts = _sorts(spec, teams, wrong, parts, sizes)
+    tolls = _tolls(nodes)
+
+    def told(each: ReplicaClass) -> Hashable:
+        return tolls[each.like], kinds[each.first].speeds if each.first in kinds else ()
+
+    sorts, of_class = _sorts(spec, teams, wrong, parts, told=told, sizes=sizes)
     return Contraction(
         stages,
         nodes,
@@ -133,7 +147,8 @@ def contract(
         slowest,
         {(stage, lanes[stage, tensor]): node for (stage, tensor), node in first.items()},
         tied,
-        teams.class_of,
+        lambda replica: of_class[teams.class_of(replica)],
+        spec,
     )
 
 
@@ -154,6 +169,15 @@ def _nodes(
         prices = communication.prices(place, stage.exchanges, stage.buckets)
         found[place] = Node(stage, mesh.rank(place._asdict()), replicas, prices, 1.0, 1.0)
     return found
+
+
+def _tolls(nodes: Mapping[Coordinates, Node]) -> dict[int, int]:
+    """Return for the replicas that are priced a number that is the same for those that pay the same."""
+    paid: defaultdict[int, list[Hashable]] = defaultdict(list)
+    for place, node in sorted(nodes.items(), key=lambda item: item[0]):
+        paid[place.dp].append(node.prices.key)
+    numbers: dict[Hashable, int] = {}
+    return {replica: numbers.setdefault(tuple(keys), len(numbers)) for replica, keys in paid.items()}
 
 
 def _is_exact(nodes: Mapping[Coordinates, Node], *, links_are_shared: bool) -> bool:
@@ -184,9 +208,9 @@ def _spent(price: Price | None) -> object:
 
 
 def _lanes(
-    spec: StepSpec, first: Mapping[tuple[int, int], Node], sizes: _Sizes
+    spec: StepSpec, first: Mapping[tuple[int, int], Node], rows: Mapping[tuple[int, int], int], sizes: _Sizes
 ) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], float], tuple[tuple[int, int], ...]]:
-    """Sort the data-parallel groups of each stage: who pays the same and has the same slowest chip is one tail."""
+    """Sort the data-parallel groups of each stage: those of a team that pay the same and have the same slowest chip are one tail."""
     speeds: dict[tuple[int, int], float] = {}
     for rank, speed in spec.slow.items():
         place = spec.mesh.coordinates(rank)
@@ -197,7 +221,7 @@ def _lanes(
     for stage, tensor in groups:
         prices = first[stage, tensor].prices
         paid = (*map(_spent, prices.reduce), *map(_spent, prices.gather), _spent(prices.tied))
-        colours.append((stage, paid, speeds.get((stage, tensor), 1.0) if prices.gather else 1.0))
+        colours.append((stage, rows[stage, tensor], paid, speeds.get((stage, tensor), 1.0) if prices.gather else 1.0))
     number = {group: index for index, group in enumerate(groups)}
     is_tied = spec.model.tied_embeddings and sizes.pp > 1
     pairs = [(number[0, tensor], number[sizes.pp - 1, tensor]) for tensor in range(sizes.tp)] if is_tied else []
@@ -218,7 +242,7 @@ def _rows(nodes: Mapping[Coordinates, Node], sizes: _Sizes) -> dict[tuple[int, i
     sent: defaultdict[tuple[int, int], list[object]] = defaultdict(list)
     for place, node in nodes.items():
         prices = node.prices
-        sent[place.pp, place.tp] += [place.dp, _spent(prices.send_activation), _spent(prices.send_gradient)]
+        sent[place.pp, place.tp] += [_spent(prices.send_activation), _spent(prices.send_gradient)]
     number = {place: index for index, place in enumerate(places)}
     neighbours = [tuple(number.get((stage + step, tensor), -1) for step in (-1, 1)) for stage, tensor in places]
     colours = refine([(place[0], *sent[place]) for place in places], [], neighbours).colours
@@ -250,20 +274,46 @@ def _sorts(
     teams: Replicas,
     wrong: Mapping[int, Blemish],
     parts: Mapping[tuple[int, int], tuple[int, int]],
+    *,
+    told: Callable[[ReplicaClass], Hashable],
     sizes: _Sizes,
-) -> tuple[Sort, ...]:
-    """Return the classes of replicas with their teams; healthy replicas are counted, others are looked at one by one."""
+) -> tuple[tuple[Sort, ...], list[int]]:
+    """Return the replicas whose teams are alike, and for each class of replicas the number of its sort.
+
+    Healthy replicas are counted, others are looked at one by one.
+    """
     members: defaultdict[int, list[int]] = defaultdict(list)
     for replica in wrong:
         members[teams.class_of(replica)].append(replica)
-    found = []
+    numbers: dict[Hashable, int] = {}
+    found: list[Sort] = []
+    of_class = []
     for number, each in enumerate(teams.classes):
-        kinds = [
+        kinds = tuple(
             _kinds_of_stage(spec, parts, stage=stage, listed=members[number], each=each, tensors=sizes.tp)
             for stage in range(sizes.pp)
-        ]
-        found.append(Sort(each.first, each.replicas, each.like, tuple(kinds)))
-    return tuple(found)
+        )
+        sort = Sort(each.first, each.replicas, each.like, kinds)
+        of_class.append(numbers.setdefault(told(each), len(numbers)))
+        if of_class[-1] < len(found):
+            found[of_class[-1]] = _together(found[of_class[-1]], sort)
+        else:
+            found.append(sort)
+    return tuple(found), of_class
+
+
+def _together(one: Sort, other: Sort) -> Sort:
+    """Return two sorts of replicas as one."""
+    earlier, later = sorted((one, other), key=lambda sort: sort.first)
+    kinds = []
+    for stage in zip(one.kinds, other.kinds, strict=True):
+        counts: Counter[tuple[int, int, float]] = Counter()
+        firsts: dict[tuple[int, int, float], int] = {}
+        for row, lane, speed, ranks, first in (kind for found in stage for kind in found):
+            counts[row, lane, speed] += ranks
+            firsts[row, lane, speed] = min(first, firsts.get((row, lane, speed), first))
+        kinds.append(tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts)))
+    return Sort(earlier.first, earlier.replicas + later.replicas, earlier.like, tuple(kinds))
 
 
 def _kinds_of_stage(

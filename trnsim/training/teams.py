@@ -65,7 +65,7 @@ class Team(Cohort):
     def __init__(self, engine: Engine, name: str, ranks: int, first: str) -> None:
         super().__init__(engine, name, ranks, first)
         engine.cohorts.append(self)
-        self.tails: tuple[Tail, ...] = ()
+        self.tails: dict[int, Tail] = {}
         self.kinds: tuple[Kind, ...] = ()
         self.own: tuple[RankPlan, ...] = ()
         self.openings: list[_Opening] = []
@@ -80,8 +80,8 @@ class Team(Cohort):
             self.openings.append(_Opening(len(self.log), starts_ps, None))
             yield from Step.of(self, plan, near, step).passes()
             self.end_step()
-            calls = [tail.over.join(self, "step", step, _NOTHING.course()) for tail in self.tails]
-            for tail in self.tails:
+            calls = [tail.over.join(self, "step", step, _NOTHING.course()) for tail in self.tails.values()]
+            for tail in self.tails.values():
                 if not plan.exchanges.reduces(is_last=True):
                     tail.begins.join(self, "passes", step, _NOTHING.course())
             yield from calls
@@ -124,7 +124,7 @@ class Team(Cohort):
     ) -> Call:
         """Join a reduction in all data-parallel groups to which its ranks belong."""
         parts: tuple[Any, ...] = key  # type: ignore[assignment]  # that of a reduction, see `DataParallel`: step, ..., number
-        calls = [tail.join(parts[0], parts[-1], self) for tail in self.tails]
+        calls = [tail.join(parts[0], parts[-1], self) for tail in self.tails.values()]
         return calls[0].call
 
     def _heads_ps(self) -> Iterator[int]:
@@ -194,16 +194,18 @@ class View:
     ----------
     team, number
         The team, and which of its kinds.
-    name, first
-        As of a cohort.
+    key
+        Tells it from all other kinds of ranks.
+    first
+        Name of its first rank.
     """
 
-    def __init__(self, team: Team, number: int, name: str, first: str) -> None:
+    def __init__(self, team: Team, number: int, key: tuple[int, int, int, int, float], first: str) -> None:
         self._team, self._number = team, number
         self._kind = team.kinds[number]
         self._tail = team.tails[self._kind.lane]
         self.ranks = self._kind.ranks
-        self.name, self.first = name, first
+        self.name, self.first, self.key = team.name, first, key
         self.step_ends = [(0, 0, self._end_ps(step)) for step in range(len(team.openings))]
 
     __str__ = Cohort.__str__
@@ -298,8 +300,8 @@ class Populated:
         tied: dict[Cohort, Collective] = {}
         for ends in ((self._tails[0, first], self._tails[last, other]) for first, other in contraction.tied):
             tied.update(dict.fromkeys(ends, Collective("tied", {end: end.ranks for end in ends})))
-        for (stage, _), tail in self._tails.items():
-            tail.meet([team for teams in self._teams for (at, _), team in teams.items() if at == stage])
+        for tail in self._tails.values():
+            tail.meet([team for teams in self._teams for team in teams.values() if tail in team.tails.values()])
             engine.start(tail, tail.live(tied.get(tail), spec.steps))
         for teams in self._teams:
             self._start(teams)
@@ -317,7 +319,7 @@ class Populated:
                 teams[place, rows[place, tensor]] if (place, tensor) in rows else None
                 for place in (stage - 1, stage + 1)
             )
-            near = Neighbourhood(before, after, groups[stage], team.tails[0].reductions, None, None)
+            near = Neighbourhood(before, after, groups[stage], next(iter(team.tails.values())).reductions, None, None)
             self._engine.start(team, team.live(team.plan, near, spec.steps))
 
     @property
@@ -327,7 +329,7 @@ class Populated:
             passes_ps <= tail.reduced_ps[step]
             for teams in self._teams
             for team in teams.values()
-            for tail in team.tails
+            for tail in team.tails.values()
             for step, (_, _, passes_ps) in enumerate(team.step_ends)
         )
 
@@ -338,7 +340,8 @@ class Populated:
         for teams, sort in zip(self._teams, self._found.sorts, strict=True):
             for (stage, _), team in teams.items():
                 for number, kind in enumerate(team.kinds):
-                    view = View(team, number, team.name, self._spec.mesh.label(kind.first_rank))
+                    key = self._found.key_of(kind.first_rank)
+                    view = View(team, number, key, self._spec.mesh.label(kind.first_rank))
                     node = self._node(sort, stage, kind, team.pace)
                     found.append(Member(view, node, team.own[number]))  # type: ignore[arg-type]  # read like a cohort
         return tuple(sorted(found, key=lambda member: member.node.first_rank))
@@ -361,7 +364,7 @@ class Populated:
         team.kinds, team.pace, team.replicas, team.size = kinds, pace, sort.replicas, ranks // sort.replicas
         team.plan = self._planner.plan(self._node(sort, stage, slowest, pace))
         team.own = tuple(self._planner.plan(self._node(sort, stage, kind, pace)) for kind in kinds)
-        team.tails = tuple(tail for (at, _), tail in self._tails.items() if at == stage)
+        team.tails = {kind.lane: self._tails[stage, kind.lane] for kind in kinds}
         return team
 
     def _node(self, sort: Sort, stage: int, kind: Kind, pace: float) -> Node:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
 from trnsim.scenario.rules.pipeline import SCHEDULE_KEYS, virtual_stages_of
 from trnsim.scenario.rules.ranks import RANK_KEYS, ranks_of
 from trnsim.scenario.rules.rule import Rule
-from trnsim.units import format_time
+from trnsim.units import format_bytes, format_time
 from trnsim.workload import flops_per_token
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ __all__ = ["RULES"]
 
 MOST_PASSES: Final = 10_000_000
 MOST_SECONDS: Final = 1_000_000
+_BYTES_PER_RANK: Final = 25_000  # measured: Python 3.11, 256 to 2,048 ranks
+_BYTES_PER_MICROBATCH: Final = 2_500
 
 
 def passes_can_be_simulated(draft: Draft) -> Iterator[Problem]:
@@ -67,7 +70,27 @@ def run_ends(draft: Draft) -> Iterator[Problem]:
         yield draft.document.problem("training.global_batch", message)
 
 
+def every_rank_has_room(draft: Draft) -> Iterator[Problem]:
+    """Rule 22: a process for each rank is not more than this computer has memory for."""
+    ranks, training, run = ranks_of(draft), draft.file.training, draft.file.run
+    if run.folding == "auto" or ranks is None or ranks.dp is None:
+        return
+    passes = training.global_batch // (training.micro_batch * ranks.dp) * run.steps
+    needed = ranks.replica * ranks.dp * (_BYTES_PER_RANK + passes * _BYTES_PER_MICROBATCH)
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        message = (
+            f"{ranks.replica * ranks.dp:,} processes that log {passes:,} microbatches each take about {format_bytes(needed)} of memory, "
+            f"and this computer has {format_bytes(there)}; run.folding: auto simulates ranks that behave alike once"
+        )
+        yield draft.document.problem("run.folding", message)
+
+
 RULES = (
+    Rule(
+        ("training.global_batch", "training.micro_batch", "run.steps", "run.folding", *RANK_KEYS),
+        every_rank_has_room,
+    ),
     Rule(
         (
             *("training.global_batch", "training.micro_batch", "run.steps", "run.folding", "run.fidelity"),

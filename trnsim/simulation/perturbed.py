@@ -1,0 +1,92 @@
+"""What perturbations do to a step: what each costs, who sets the pace, and why so many cohorts were simulated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trnsim.results import PerturbationCost
+from trnsim.simulation.machine import build_machine
+from trnsim.simulation.simulated import run_engine
+from trnsim.training import Contraction
+from trnsim.units import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trnsim.scenario import Scenario
+    from trnsim.simulation.machine import Machine
+    from trnsim.simulation.simulated import Simulated
+    from trnsim.training import Member
+
+__all__ = ["cohort_notes", "cohorts_of", "perturbation_costs"]
+
+
+def perturbation_costs(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[PerturbationCost, ...]:
+    """Run a scenario without each of its perturbations in turn: what the step gains is what it costs.
+
+    Costs need not add up: where two chips are as slow, taking away one gains nothing.
+    """
+    return tuple(_cost(scenario, machine, run, perturbation.name) for perturbation in scenario.perturbations)
+
+
+def _cost(scenario: Scenario, machine: Machine, run: Simulated, name: str) -> PerturbationCost:
+    others = tuple(each for each in scenario.perturbations if each.name != name)
+    without = replace(scenario, perturbations=others)
+    time_s = run_engine(without, build_machine(without), folding=scenario.run.folding != "off").window.duration_s
+    hits = machine.hits[name]
+    return PerturbationCost(name, hits.struck, hits.places, time_s, run.window.duration_s - time_s)
+
+
+def cohort_notes(machine: Machine, run: Simulated, costs: tuple[PerturbationCost, ...]) -> dict[str, str]:
+    """Say how many cohorts stand for the ranks and why, what sets the pace, and what each perturbation costs."""
+    if not run.spec.impairments.chips and not run.spec.impairments.of_links:
+        return {}
+    notes = {"cohorts": _why(run), "pace": _pace(machine, run)}
+    for cost in costs:
+        share = cost.cost_s / cost.without_s
+        where = ", ".join(cost.places) + (", ..." if cost.struck > len(cost.places) else "")
+        notes[f"perturbation {cost.name}"] = (
+            f"{cost.struck:,} struck ({where}); the step is {format_time(cost.without_s)} without it, so it costs "
+            f"{format_time(cost.cost_s)} ({100 * share:.2g} %)"
+        )
+    return notes
+
+
+def _why(run: Simulated) -> str:
+    stages, ranks = len(run.folding.stages), run.spec.mesh.ranks
+    found = f"{len(run.engine.cohorts):,} for {ranks:,} ranks"
+    if isinstance(run.folding, Contraction):
+        teams = len(run.engine.cohorts) - len(run.folding.slowest)
+        return (
+            f"{found} = {teams:,} teams (tensor groups of {stages} stages in {len(run.folding.sorts):,} sorts of replicas, by "
+            f"slow chips and links; parts of a group whose messages differ are apart) + {len(run.folding.slowest):,} "
+            f"tails (data-parallel groups, by price and slowest chip)"
+        )
+    return f"{found}: {stages} stages, told apart by slow chips, prices of transfers and whom they meet"
+
+
+def _pace(machine: Machine, run: Simulated) -> str:
+    """Name the ranks that need most time for a microbatch."""
+    slowest = max(run.members, key=_passes_s)
+    node = slowest.node
+    slot = machine.placement.slot(node.first_rank)
+    speed = f", a slow chip with {node.speed:.4g} of its speed" if node.speed < 1 else ""
+    group = f", in a tensor group at {node.pace:.4g} of the speed" if node.pace < node.speed else ""
+    return (
+        f"stage {node.stage.number} takes most, {format_time(_passes_s(slowest))} for a microbatch, first on server "
+        f"{slot.server}/chip {slot.chip}{speed}{group}"
+    )
+
+
+def _passes_s(member: Member) -> float:
+    return sum(each.forward.duration_s + each.backward.duration_s for each in member.plan.passes.values())
+
+
+def cohorts_of(run: Simulated) -> Iterator[tuple[str, str]]:
+    """Yield for each kind of ranks its first, and how many they are and what makes them different."""
+    for member in run.members:
+        node = member.node
+        speed = "" if node.speed == 1 else f", chips at {node.speed:.4g} of their speed"
+        group = "" if node.pace == node.speed else f", waits for chips at {node.pace:.4g}"
+        yield member.cohort.first, f"stage {node.stage.number}, {member.cohort.ranks:,} ranks{speed}{group}"
