@@ -163,7 +163,13 @@ def test_a_slow_chip_makes_one_team_of_each_stage(folder: Path) -> None:
 
 def test_a_degraded_nic_holds_back_the_groups_that_use_it(folder: Path) -> None:
     # Data-parallel groups span two servers; one NIC at a tenth lengthens the gradients of its group only.
-    wide: dict[str, Any] = {"cluster__servers": 2, "layout__tp": 2, "layout__pp": 1, "layout__dp": 144, "training__global_batch": 144}
+    wide: dict[str, Any] = {
+        "cluster__servers": 2,
+        "layout__tp": 2,
+        "layout__pp": 1,
+        "layout__dp": 144,
+        "training__global_batch": 144,
+    }
     wide |= {"collectives__algorithm": "ring", "run__fidelity": "closed_form", "run__skew": "off"}
     nic = json.dumps([{"name": "nic", "of": "efa", "speed": 0.1, "at": ["server 1/chip 0"]}])
     healthy, slow = simulate_small(folder, **wide), simulate_small(folder, **wide, perturbations=nic)
