@@ -205,3 +205,36 @@ def test_cohorts_of_several_ranks_are_refused() -> None:
     # messages go from one rank to another
     with pytest.raises(ValueError, match="not between cohorts of 4"):
         MessageEngine([], lambda *_: []).cohort("stage 0", ranks=4, first="dp0")
+
+
+def run_two_groups(second_ps: int, *, is_one_group: bool) -> list[list[tuple[int, int]]]:
+    """Let two ranks call a ring of three steps at 0 and a swap later; return when each call began and ended."""
+    engine = MessageEngine([3, 3], lambda _, steps: [ring([100, 100], steps)])
+    ranks = ranks_of(engine, 2)
+    first = joined(ranks)
+    second = first if is_one_group else joined(ranks, "tp")
+    times = []
+
+    def story(rank: Cohort) -> Story:
+        one = rank.launch(first, REDUCE, "A", Transfer(PS, task=3))
+        yield engine.environment.timeout(second_ps)
+        other = rank.launch(second, REDUCE, "B", Transfer(PS, task=1))
+        for call in (one, other):
+            yield from rank.wait(call, REDUCE)
+        times.append([(call.start_ps, call.end_ps) for call in (one, other)])
+
+    for rank in ranks:
+        engine.start(rank, story(rank))
+    engine.run()
+    return times
+
+
+def test_messages_do_not_run_ahead_of_ranks() -> None:
+    # Steps of the ring begin at 0, 103, 206. The swap of another group asks at 150 for a link that is taken until 203,
+    # has it until 303, and the third step has to wait for it.
+    assert run_two_groups(150, is_one_group=False) == [[(0, 406), (150, 306)]] * 2
+
+
+def test_a_collective_waits_for_the_end_that_is_known_already() -> None:
+    # The ring of the same group ends at 309. At 250, when it is known, the swap is called: it begins at 309.
+    assert run_two_groups(250, is_one_group=True) == [[(0, 309), (309, 412)]] * 2

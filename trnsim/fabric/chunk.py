@@ -121,7 +121,7 @@ class ChunkFabric:
     >>> chunk = ChunkFabric(placed, cluster_network(cluster))
     >>> ring = chunk.exchanges((0, 1, 2, 3), Task("all-gather", "ring", 4e6))
     >>> [(len(each.sends), each.steps) for each in ring], chunk.events((0, 1, 2, 3), Task("all-gather", "ring", 4e6))
-    ([(5, 3)], 27)
+    ([(5, 3)], 39)
     """
 
     def __init__(self, fabric: ClosedFormFabric, network: Network) -> None:
