@@ -71,3 +71,14 @@ def test_run_of_a_million_chips_needs_no_table_package() -> None:
 def test_the_package_runs_as_a_module() -> None:
     code = [sys.executable, "-m", "trnsim", "list", "chips"]
     assert subprocess.run(code, capture_output=True, text=True, check=True).stdout.startswith("AWS\n  trainium1 ")
+
+
+def test_a_slow_chip_costs_as_many_events_at_a_million_chips() -> None:
+    # Cost follows the exceptions: one slow chip makes the same teams in 10 and in 6,945 UltraServers.
+    slow = 'perturbations=[{"name": "slow", "of": "chips", "speed": 0.9, "at": ["server 3/chip 20"]}]'
+    found = []
+    for servers in (10, 100, 6945):
+        batch = f"training.global_batch={servers * MICROBATCHES}"
+        overrides = [f"cluster.servers={servers}", batch, "run.fidelity=closed_form", slow]
+        found.append(trnsim.simulate(trnsim.load("trn3-million", overrides)).engine)
+    assert len({(engine.cohorts, engine.events) for engine in found}) == 1

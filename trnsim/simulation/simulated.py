@@ -58,7 +58,11 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool) -> Simula
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
     shared = scenario.run.fidelity == "flow"
     contraction = contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
-    if contraction is not None and (found := _run_teams(scenario, machine, spec, contraction)) is not None:
+    if (
+        machine.chunk is None
+        and contraction is not None
+        and (found := _run_teams(scenario, machine, spec, contraction)) is not None
+    ):
         engine, members = found
         return _simulated(engine, spec, communication, contraction, members)
     folded = fold(spec, communication, machine.meeting_tier, machine.blocks)

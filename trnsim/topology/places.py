@@ -153,7 +153,7 @@ class Places:
             ends = tuple(sorted(found.groups()[1:], key=_natural))
             server = self.chips_at(f"server {found[1]}").start // self.server.chips
             if ends not in self._cables(kind):
-                touching = [cable for cable in self._cables(kind) if set(cable) & set(ends)] or self._cables(kind)
+                touching = [cable for cable in self._cables(kind) if ends[0] in cable] or self._cables(kind)
                 near = nearest(place, [str(Cable(server, cable)) for cable in touching]) or (
                     str(Cable(server, touching[0])),
                 )
