@@ -32,7 +32,7 @@ def on_links(*parts: tuple[float, float]) -> Activity:
     found = []
     for number, (work, busy) in enumerate(parts):
         found.append(Part(f"work {number}", "compute", work))
-        found.append(Part(f"reduce {number}", "exposed_tp", busy, {"nic": busy}))
+        found.append(Part(f"reduce {number}", "exposed_tp", busy, Transfer(busy, {"nic": busy})))
     return Activity("pass", tuple(found), rendezvous=1)
 
 

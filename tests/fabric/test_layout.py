@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from fabrics import make_fabric
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import catalog_server, torus_server
+from machines import catalog_server, star_of, torus_server
 
+from trnsim.collectives import Rotation
 from trnsim.fabric.layout import Layout, lay_out, tours
+from trnsim.fabric.paths import Paths
+from trnsim.fabric.steps import step_traffic
 from trnsim.parallel import Group, Placement
 from trnsim.topology import server_topology
 
@@ -102,3 +107,13 @@ def test_other_groups_have_no_tours(server: Server, group: Group) -> None:
 def test_a_chip_short_of_a_member_has_no_tours() -> None:
     server = catalog_server("trn1.32xlarge")
     assert tours(layout_of(server, Group(0, 1, 31), ranks_per_chip=2), server) == ()
+
+
+def test_a_rotation_over_several_servers_at_once_is_followed_whole() -> None:
+    # blocks of four members over servers of two: what leaves a server is counted pair by pair
+    server = replace(catalog_server("trn2.48xlarge"), chips=2, scale_up=star_of(2).scale_up)
+    fabric, rotation = make_fabric(server, 4), Rotation(span=8, inner=4, first=1)
+    layout = lay_out(Group(0, 1, 8), fabric.placement)
+    traffic = step_traffic({rotation: 1}, layout, Paths(fabric.cluster, 1))
+    leaving = sum(member // 2 != rotation.targets(member)[0] // 2 for member in range(8))
+    assert (len(layout.unit), sum(traffic.by_tier.values())) == (2, leaving)

@@ -16,7 +16,7 @@ from small import load_small
 
 from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer, Wait, refine
 from trnsim.errors import InputError
-from trnsim.fabric import Price
+from trnsim.fabric import Price, Task
 from trnsim.simulation.machine import build_machine, build_rates, build_step
 from trnsim.training import Communication, RankPrices, Rates, fold, populate, slow_ranks
 
@@ -168,7 +168,7 @@ class DrawnPrices(Communication):
 def drawn_price(alone_ps: int, busy_ps: dict[str, int]) -> Price:
     """Return the price of a transfer, given as its time alone and its times on links."""
     busy_s = {kind: each * 1e-12 for kind, each in busy_ps.items()}
-    return Price((alone_ps + sum(busy_ps.values())) * 1e-12, {}, "efa", "drawn", busy_s)
+    return Price((alone_ps + sum(busy_ps.values())) * 1e-12, {}, "efa", Task("drawn", "drawn", 0.0), busy_s)
 
 
 def on_other_links(price: Price) -> Price:

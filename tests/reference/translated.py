@@ -90,7 +90,8 @@ def _stretch(transfer: Transfer | None) -> Stretch | None:
 
 
 def _stretch_of(work: Part | Transfer) -> Stretch:
-    busy_ps = tuple((kind, picoseconds(busy_s)) for kind, busy_s in work.busy_s.items())
+    transfer = work.transfer if isinstance(work, Part) else work
+    busy_ps = tuple((kind, picoseconds(busy_s)) for kind, busy_s in (transfer.busy_s if transfer else {}).items())
     meets = isinstance(work, Part) and work.heading == "exposed_tp"
     return Stretch(picoseconds(work.duration_s), busy_ps, meets)
 

@@ -83,6 +83,7 @@ HOLDS: Final = {
         "scenario/test_loading.py::test_bad_values",
         "scenario/test_rules.py::test_sizes_that_no_model_has",
         "scenario/test_rules.py::test_more_passes_than_can_be_simulated",
+        "simulation/test_chunk.py::test_more_ranks_than_can_be_followed_are_refused",
         "scenario/test_rules.py::test_a_run_that_does_not_end",
         "hardware/test_files.py::test_contradictions_are_refused",
     ),

@@ -269,6 +269,13 @@ def test_sizes_that_no_model_has(problems: Problems) -> None:
             "run.folding: auto simulates ranks that behave alike once, with the same result",
             "auto",
         ),
+        (
+            ("run.fidelity=chunk", "training.global_batch=46080"),
+            "1,440 microbatches x 2,304 ranks x 2 steps = 13,271,040",
+            "run.fidelity",
+            "run.fidelity: flow simulates ranks that behave alike once",
+            "flow",
+        ),
     ],
 )
 def test_more_passes_than_can_be_simulated(

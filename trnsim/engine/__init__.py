@@ -8,9 +8,12 @@ from trnsim.engine.account import Account, Stretch, Window, account, last_step, 
 from trnsim.engine.clock import picoseconds, seconds
 from trnsim.engine.colours import Colouring, Meeting, refine
 from trnsim.engine.core import Call, Cohort, Collective, Engine, Story
+from trnsim.engine.courses import Course
 from trnsim.engine.fingerprint import fingerprint
 from trnsim.engine.log import Log
+from trnsim.engine.message_engine import MessageEngine
 from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
+from trnsim.engine.shared_links import Route
 
 __all__ = [
     "Account",
@@ -19,11 +22,14 @@ __all__ = [
     "Cohort",
     "Collective",
     "Colouring",
+    "Course",
     "Engine",
     "Log",
     "Meeting",
+    "MessageEngine",
     "Operation",
     "Part",
+    "Route",
     "Span",
     "Story",
     "Stretch",

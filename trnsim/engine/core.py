@@ -209,7 +209,7 @@ class Cohort:
     def _carry(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> _Arrival:
         message = receiver._message((self, content))
         message.ready_ps = self.engine.now_ps
-        self.engine.carry(transfer.course, self._route_to(receiver), message)
+        self._deliver(receiver, transfer, message)
         return message
 
     def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
@@ -258,6 +258,9 @@ class Cohort:
         yield event
         self._blocked = None
 
+    def _deliver(self, receiver: Cohort, transfer: Transfer, message: _Arrival) -> None:
+        self.engine.carry(transfer.course, self._route_to(receiver), message)
+
     def _route_to(self, receiver: Cohort) -> Route:
         route = self._routes.get(receiver)
         if route is None:
@@ -292,6 +295,8 @@ class Engine:
         Events processed so far, counted by the engine's own loop.
     cohorts
         All cohorts, in the order of their creation.
+    holds_groups_together
+        Whether a collective begins when its last member has come, and all leave it together.
 
     Examples
     --------
@@ -303,6 +308,8 @@ class Engine:
     >>> engine.now_s, engine.events
     (1.0, 3)
     """
+
+    holds_groups_together = True
 
     def __init__(self, *, links_are_shared: bool = False) -> None:
         self.environment = simpy.Environment()

@@ -4,7 +4,8 @@ Each message keeps every link of its path busy for a while. A link serves messag
 (first come, first served), and the members of a group are not held together: each begins its next step when what it
 sends has left and what it must receive has arrived. Whole picoseconds only.
 
-A step costs one event for each member, and one for every link of a message's path after the first.
+A step costs one event for each member, and one for every link of a message's path after the first. They are kept in an
+agenda of their own, whose time is that of a SimPy environment: what comes before anything else there is done in one go.
 
 References
 ----------
@@ -16,15 +17,21 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+import simpy
 
-__all__ = ["Arrivals", "Exchange", "Send", "exchange"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["Arrivals", "Exchange", "MessageLinks", "Round", "Send", "exchange"]
 
 Path = tuple[tuple[int, int], ...]
+_StepOfOne = tuple[int, "Sequence[Send]", int]
+
+_NEVER_PS = 2**63
 
 
 class Send(NamedTuple):
@@ -82,12 +89,7 @@ class Arrivals(NamedTuple):
 def exchange(
     groups: Sequence[Sequence[Exchange]], latencies_ps: Sequence[int], *, cut_through: bool, pause_ps: int = 0
 ) -> Arrivals:
-    r"""Run the exchanges of groups that begin together and share links.
-
-    A message that reaches a link at time :math:`t` has it from :math:`s = \max(t, free)` on, for :math:`d` picoseconds
-    or until its last byte has come in, whichever is later. The last byte reaches the next link, or the target, a
-    latency after that. With cut-through the next link is asked for a latency after :math:`s` already, without when the
-    message is complete. Alone on a path it takes :math:`\sum \alpha + \max d` with, :math:`\sum (\alpha + d)` without.
+    """Run the exchanges of groups that begin together and share links.
 
     Parameters
     ----------
@@ -108,60 +110,94 @@ def exchange(
     >>> exchange([[swap]], [1, 1], cut_through=True).ends_ps
     [[12, 12]]
     """
-    links = _Links(latencies_ps, cut_through)
-    members = [[_Member(links, exchanges, number, pause_ps) for number in _members(exchanges)] for exchanges in groups]
-    for group in members:
-        for member in group:
-            member.group = group
-            member.begin_next_step(0)
-    events = links.run()
-    return Arrivals([[member.ready_ps for member in group] for group in members], events)
+    environment = simpy.Environment()
+    links = MessageLinks(environment, latencies_ps, cut_through=cut_through)
+    rounds = [Round(links, exchanges, pause_ps=pause_ps) for exchanges in groups]
+    ends_ps = [[0] * each.size for each in rounds]
+    for each, ends in zip(rounds, ends_ps, strict=True):
+        for member in range(each.size):
+            each.begin(member, 0, partial(ends.__setitem__, member))
+    environment.run()
+    return Arrivals(ends_ps, links.events)
 
 
-def _members(exchanges: Sequence[Exchange]) -> Iterable[int]:
-    return range(len(exchanges[0].sends)) if exchanges else ()
+class MessageLinks:
+    r"""Links that serve messages in the order of their arrival.
 
+    A message that reaches a link at time :math:`t` has it from :math:`s = \max(t, free)` on, for :math:`d` picoseconds
+    or until its last byte has come in, whichever is later. The last byte reaches the next link, or the target, a
+    latency after that. With cut-through the next link is asked for a latency after :math:`s` already, without when the
+    message is complete. Alone on a path it takes :math:`\sum \alpha + \max d` with, :math:`\sum (\alpha + d)` without.
 
-class _Links:
-    """Links that serve messages in the order of their arrival, and the events of messages and members on them."""
+    Parameters
+    ----------
+    environment
+        Where time passes, in integer picoseconds.
+    latencies_ps, cut_through
+        As for `exchange`.
 
-    def __init__(self, latencies_ps: Sequence[int], cut_through: bool) -> None:
-        self.latencies_ps = latencies_ps
-        self.cut_through = cut_through
-        self.free_ps = [0] * len(latencies_ps)
+    Attributes
+    ----------
+    events
+        How many events of messages and members there were.
+    """
+
+    def __init__(
+        self, environment: simpy.Environment, latencies_ps: Sequence[int], *, cut_through: bool = True
+    ) -> None:
+        self.events = 0
+        self._environment = environment
+        self._latencies_ps = latencies_ps
+        self._cut_through = cut_through
+        self._free_ps = [0] * len(latencies_ps)
         self._order = count()
-        self._due: list[tuple[int, int, _Member, _Travel | None]] = []
+        self._agenda: list[tuple[int, int, _Member, _Travel | None]] = []
+        self._alarm_ps = _NEVER_PS
+        self._is_at_work = False
 
     def at(self, time_ps: int, member: _Member, message: _Travel | None = None) -> None:
         """Let a message of a member go on at a time, or the member itself; of equal times, the first that was asked."""
-        heapq.heappush(self._due, (time_ps, next(self._order), member, message))
-
-    def run(self) -> int:
-        """Let everything happen, and return how much did."""
-        events = 0
-        while self._due:
-            now_ps, _, member, message = heapq.heappop(self._due)
-            events += 1
-            if message is None:
-                member.send(now_ps)
-            else:
-                self.cross(now_ps, member, message)
-        return events
+        heapq.heappush(self._agenda, (time_ps, next(self._order), member, message))
+        if time_ps < self._alarm_ps and not self._is_at_work:
+            self._set_alarm(time_ps)
 
     def cross(self, now_ps: int, member: _Member, message: _Travel) -> int:
         """Let a message take the next link of its path, and return when its last byte has left it."""
         link, busy_ps = message.path[message.crossed]
-        start_ps = max(now_ps, self.free_ps[link])
-        end_ps = self.free_ps[link] = max(start_ps + busy_ps, message.complete_ps)
-        message.complete_ps = end_ps + self.latencies_ps[link]
+        start_ps = max(now_ps, self._free_ps[link])
+        end_ps = self._free_ps[link] = max(start_ps + busy_ps, message.complete_ps)
+        message.complete_ps = end_ps + self._latencies_ps[link]
         message.crossed += 1
         if message.crossed == len(message.path):
             member.group[message.target].receive(message.step, message.complete_ps)
-        elif self.cut_through:
-            self.at(start_ps + self.latencies_ps[link], member, message)
+        elif self._cut_through:
+            self.at(start_ps + self._latencies_ps[link], member, message)
         else:
             self.at(message.complete_ps, member, message)
         return end_ps
+
+    def _set_alarm(self, time_ps: int) -> None:
+        self._alarm_ps = time_ps
+        delay_ps = time_ps - self._environment.now
+        simpy.Timeout(self._environment, delay_ps, time_ps).callbacks.append(self._work)
+
+    def _work(self, alarm: simpy.Event) -> None:
+        """Do what is due now, and what is due before anything else happens."""
+        if alarm.value != self._alarm_ps:
+            return
+        agenda, environment, now_ps = self._agenda, self._environment, self._alarm_ps
+        self._is_at_work = True
+        while agenda and (agenda[0][0] <= now_ps or agenda[0][0] < environment.peek()):
+            time_ps, _, member, message = heapq.heappop(agenda)
+            self.events += 1
+            if message is None:
+                member.send(time_ps)
+            else:
+                self.cross(time_ps, member, message)
+        self._is_at_work = False
+        self._alarm_ps = _NEVER_PS
+        if agenda:
+            self._set_alarm(agenda[0][0])
 
 
 @dataclass(slots=True)
@@ -187,6 +223,40 @@ class _Travel:
     complete_ps: int = 0
 
 
+class Round:
+    """The exchanges of one group, once: nobody waits for a member that does not send to it.
+
+    Parameters
+    ----------
+    links
+        The links that it uses.
+    exchanges
+        One after the other, all with as many members.
+    pause_ps
+        As for `exchange`.
+    """
+
+    def __init__(self, links: MessageLinks, exchanges: Sequence[Exchange], *, pause_ps: int = 0) -> None:
+        self.size = len(exchanges[0].sends) if exchanges else 0
+        self._members = [_Member(links, _steps(exchanges, number), pause_ps) for number in range(self.size)]
+        for member in self._members:
+            member.group = self._members
+
+    def begin(self, member: int, time_ps: int, through: Callable[[int], None]) -> None:
+        """Let a member begin at a time that is not past.
+
+        Parameters
+        ----------
+        member
+            Its number.
+        time_ps
+            When it sends first. What others send it before that arrives all the same.
+        through
+            Told when the member is through with all that it sends and receives, as soon as that is known.
+        """
+        self._members[member].begin(time_ps, through)
+
+
 class _Member:
     """A member of a group, in one of its steps; the events that it waits for are counted, not scheduled."""
 
@@ -194,37 +264,32 @@ class _Member:
         "_early",
         "_links",
         "_missing",
-        "_number",
         "_pause_ps",
+        "_ready_ps",
         "_rest",
         "_sends",
         "_step",
+        "_through",
         "group",
-        "ready_ps",
     )
 
-    def __init__(self, links: _Links, exchanges: Sequence[Exchange], number: int, pause_ps: int) -> None:
-        self.group: list[_Member] = []
-        self.ready_ps = 0
+    _through: Callable[[int], None]
+
+    def __init__(self, links: MessageLinks, steps: Iterator[_StepOfOne], pause_ps: int) -> None:
+        self.group: Sequence[_Member] = ()
         self._links = links
-        self._number = number
+        self._rest = steps
         self._pause_ps = pause_ps
-        self._rest = _steps(exchanges, number)
+        self._ready_ps = 0
         self._sends: Sequence[Send] = ()
         self._step = -1
         self._missing = 0
         self._early: dict[int, tuple[int, int]] = {}
 
-    def begin_next_step(self, now_ps: int) -> None:
-        """Take up the next step in which there is something to do."""
-        found = next(self._rest, None)
-        if found is not None:
-            self._step, self._sends, receives = found
-            early, latest_ps = self._early.pop(self._step, (0, 0))
-            self._missing = receives - early
-            self.ready_ps = max(now_ps, latest_ps)
-            self._missing += 1  # its own messages, until they have left
-            self._links.at(now_ps + self._pause_ps, self)
+    def begin(self, time_ps: int, through: Callable[[int], None]) -> None:
+        """Take up the first step in which there is something to do."""
+        self._through = through
+        self._begin_next_step(time_ps)
 
     def send(self, now_ps: int) -> None:
         """Put the messages of the step on their first links."""
@@ -244,14 +309,25 @@ class _Member:
             number, latest_ps = self._early.get(step, (0, 0))
             self._early[step] = number + 1, max(latest_ps, time_ps)
 
+    def _begin_next_step(self, now_ps: int) -> None:
+        found = next(self._rest, None)
+        if found is None:
+            self._through(now_ps)
+            return
+        self._step, self._sends, receives = found
+        early, latest_ps = self._early.pop(self._step, (0, 0))
+        self._missing = receives - early + 1  # one more: its own messages, until they have left
+        self._ready_ps = max(now_ps, latest_ps)
+        self._links.at(now_ps + self._pause_ps, self)
+
     def _settle(self, time_ps: int) -> None:
-        self.ready_ps = max(self.ready_ps, time_ps)
+        self._ready_ps = max(self._ready_ps, time_ps)
         self._missing -= 1
         if not self._missing:
-            self.begin_next_step(self.ready_ps)
+            self._begin_next_step(self._ready_ps)
 
 
-def _steps(exchanges: Sequence[Exchange], member: int) -> Iterator[tuple[int, Sequence[Send], int]]:
+def _steps(exchanges: Sequence[Exchange], member: int) -> Iterator[_StepOfOne]:
     """Yield the number of every step in which a member has something to do, its messages, and how many it receives."""
     first = 0
     for each in exchanges:

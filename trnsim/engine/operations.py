@@ -11,12 +11,46 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine.clock import picoseconds, seconds
-from trnsim.engine.courses import Course, stints_of
+from trnsim.engine.courses import Course, Stint, stints_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Hashable, Iterator, Mapping
 
 STRAGGLER_WAIT = "straggler_wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Bytes that a rank sends, or a collective that it joins.
+
+    Parameters
+    ----------
+    duration_s
+        Seconds that it takes alone. >= 0.
+    busy_s
+        Of these, seconds on links of each kind, which others may share.
+    task
+        What is carried out, as a network knows it that follows single messages.
+    delay_s
+        Of the duration, what passes before the first message is sent. >= 0.
+
+    Examples
+    --------
+    >>> Transfer(5e-12, {"efa": 3e-12}).course.stints
+    [Stint(kind='', work_ps=2), Stint(kind='efa', work_ps=3)]
+    """
+
+    duration_s: float
+    busy_s: Mapping[str, float] = field(default_factory=dict)
+    task: Hashable = None
+    delay_s: float = 0.0
+    course: Course = field(init=False, repr=False, compare=False)
+    delay_ps: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        busy_ps = {kind: picoseconds(busy) for kind, busy in self.busy_s.items()}
+        object.__setattr__(self, "course", Course(stints_of(picoseconds(self.duration_s), busy_ps)))
+        object.__setattr__(self, "delay_ps", picoseconds(self.delay_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +65,14 @@ class Part:
         Under which heading of the breakdown it is booked, for example ``exposed_tp``.
     duration_s
         Seconds. >= 0.
-    busy_s
-        Of these, seconds on links of each kind, which others may share.
+    transfer
+        The collective that it is, of the same duration; None where nothing is sent.
     """
 
     name: str
     heading: str
     duration_s: float
-    busy_s: Mapping[str, float] = field(default_factory=dict)
+    transfer: Transfer | None = None
     duration_ps: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,36 +123,10 @@ class Activity:
             stints = (
                 stint
                 for part in self.parts[first:]
-                for stint in stints_of(part.duration_ps, {kind: picoseconds(s) for kind, s in part.busy_s.items()})
+                for stint in (part.transfer.course.stints if part.transfer else (Stint("", part.duration_ps),))
             )
             self._courses[first] = Course(stints)
         return self._courses[first]
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Bytes that a rank sends, or a collective that it joins.
-
-    Parameters
-    ----------
-    duration_s
-        Seconds that it takes alone. >= 0.
-    busy_s
-        Of these, seconds on links of each kind, which others may share.
-
-    Examples
-    --------
-    >>> Transfer(5e-12, {"efa": 3e-12}).course.stints
-    [Stint(kind='', work_ps=2), Stint(kind='efa', work_ps=3)]
-    """
-
-    duration_s: float
-    busy_s: Mapping[str, float] = field(default_factory=dict)
-    course: Course = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        busy_ps = {kind: picoseconds(busy) for kind, busy in self.busy_s.items()}
-        object.__setattr__(self, "course", Course(stints_of(picoseconds(self.duration_s), busy_ps)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trnsim.collectives.patterns import SWITCH
+from trnsim.collectives.cargo import Pieces
+from trnsim.collectives.patterns import SWITCH, Everyone, Hops
+from trnsim.collectives.program import Move, Phase
 from trnsim.engine.clock import picoseconds
-from trnsim.engine.messages import Exchange, Send, exchange
+from trnsim.engine.messages import Exchange, Path, Send, exchange
 from trnsim.errors import InputError, Problem
+from trnsim.fabric.limits import MOST_CHUNK_RANKS
 from trnsim.fabric.network_steps import seated
+from trnsim.fabric.price import MESSAGE
+from trnsim.parallel import Group
 from trnsim.topology.network import Touches
 
 if TYPE_CHECKING:
@@ -19,18 +24,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trnsim.collectives.program import Phase
+    from trnsim.fabric.closed_form import ClosedFormFabric
+    from trnsim.fabric.price import Task
     from trnsim.topology.network import Network, Routes
 
     Integers = NDArray[np.int64]
 
-__all__ = ["MOST_EVENTS", "MOST_RANKS", "chunk_s"]
-
-MOST_RANKS = 16_384
-"""Members of the largest group whose messages are followed one by one."""
+__all__ = ["MOST_EVENTS", "ChunkFabric", "chunk_s"]
 
 MOST_EVENTS = 10**8
-"""Crossings of links by messages that are followed one by one: some minutes."""
+"""Events of messages that are followed one by one, of a collective or of a step: some minutes."""
+
+_MESSAGE_PHASE = Phase((Move(Hops(first=0, step=1, count=1, distance=1, span=2), Pieces(1)),))
+"""The first of a pair sends all that there is to the second."""
 
 
 def chunk_s(
@@ -65,7 +71,7 @@ def chunk_s(
     Raises
     ------
     InputError
-        If the group has more than :data:`MOST_RANKS` members, or there are more than :data:`MOST_EVENTS` crossings.
+        If the group has more than :data:`MOST_CHUNK_RANKS` members, or there are more than :data:`MOST_EVENTS` events.
 
     Examples
     --------
@@ -78,20 +84,132 @@ def chunk_s(
     >>> [chunk_s(star, np.arange(2), swap, 100e3, cut_through=through) for through in (True, False)]
     [3e-06, 4e-06]
     """
-    if len(members) > MOST_RANKS:
+    if len(members) > MOST_CHUNK_RANKS:
         raise _refused(
-            network, f"{len(members):,} ranks are more than the {MOST_RANKS:,} whose messages can be followed"
+            network, f"{len(members):,} ranks are more than the {MOST_CHUNK_RANKS:,} whose messages can be followed"
         )
+    exchanges = exchanges_of(network, members, phases, size_bytes, most_events=MOST_EVENTS)
+    arrivals = exchange([exchanges], latencies_ps(network), cut_through=cut_through, pause_ps=picoseconds(step_s))
+    return max(arrivals.ends_ps[0], default=0) / 1e12
+
+
+class ChunkFabric:
+    """What the ranks of a machine send one another, message by message, and over which links.
+
+    Parameters
+    ----------
+    fabric
+        Has the placement of the ranks, and the programs of their groups.
+    network
+        The links of the same machine; endpoint ``chip * ranks_per_chip + core``.
+
+    Notes
+    -----
+    A collective takes the program by which the closed form prices it. What the closed form takes as a share, a chip's
+    part of oversubscribed trunks or of the links that its groups use at once, is here what messages find.
+
+    Examples
+    --------
+    >>> from trnsim.fabric.closed_form import ClosedFormFabric
+    >>> from trnsim.fabric.price import Task
+    >>> from trnsim.hardware import load_server
+    >>> from trnsim.parallel import Placement
+    >>> from trnsim.topology import cluster_topology
+    >>> from trnsim.topology.cluster_network import cluster_network
+    >>> cluster = cluster_topology(load_server("trn2.48xlarge"), 1, None)
+    >>> placed = ClosedFormFabric(cluster, Placement(ranks_per_chip=1, chips=16))
+    >>> chunk = ChunkFabric(placed, cluster_network(cluster))
+    >>> ring = chunk.exchanges((0, 1, 2, 3), Task("all-gather", "ring", 4e6))
+    >>> [(len(each.sends), each.steps) for each in ring], chunk.events((0, 1, 2, 3), Task("all-gather", "ring", 4e6))
+    ([(5, 3)], 27)
+    """
+
+    def __init__(self, fabric: ClosedFormFabric, network: Network) -> None:
+        self.network = network
+        self._fabric = fabric
+        self._found: dict[tuple[tuple[int, ...], Task], list[Exchange]] = {}
+
+    @property
+    def latencies_ps(self) -> list[int]:
+        """The latency of each link in whole picoseconds."""
+        return latencies_ps(self.network)
+
+    def exchanges(self, ranks: tuple[int, ...], task: Task) -> list[Exchange]:
+        """Return what the members of a group send one another; of a message, the sender comes first.
+
+        Raises
+        ------
+        InputError
+            If that takes more than :data:`MOST_EVENTS` events.
+        """
+        if (ranks, task) not in self._found:
+            members = np.array([self._endpoint(rank) for rank in ranks])
+            self._found[ranks, task] = exchanges_of(
+                self.network, members, self._phases(ranks, task), task.size_bytes, most_events=MOST_EVENTS
+            )
+        return self._found[ranks, task]
+
+    def events(self, ranks: tuple[int, ...], task: Task) -> int:
+        """Return about how many events a task takes."""
+        return sum(events_of(each) for each in self.exchanges(ranks, task))
+
+    def _endpoint(self, rank: int) -> int:
+        placement = self._fabric.placement
+        return placement.endpoint(rank) * placement.ranks_per_chip + placement.slot(rank).core
+
+    def _phases(self, ranks: tuple[int, ...], task: Task) -> Sequence[Phase]:
+        if task.op == MESSAGE:
+            return (_MESSAGE_PHASE,)
+        group = Group(ranks[0], ranks[1] - ranks[0], len(ranks))
+        return self._fabric.program(task.op, task.algorithm, group).phases
+
+
+def latencies_ps(network: Network) -> list[int]:
+    """Return the latency of each link in whole picoseconds."""
+    found: list[int] = np.rint(network.latency_s * 1e12).astype(np.int64).tolist()
+    return found
+
+
+def exchanges_of(
+    network: Network, members: Integers, phases: Sequence[Phase], size_bytes: float, *, most_events: int
+) -> list[Exchange]:
+    """Return what the members of a group send one another in a program.
+
+    Parameters
+    ----------
+    network, members, phases, size_bytes
+        As for `chunk_s`.
+    most_events
+        How many events it may take.
+
+    Raises
+    ------
+    InputError
+        If it takes more.
+    """
     exchanges, events = [], 0
     for phase in phases:
-        sends = _sends(network, members, phase, size_bytes)
-        events += phase.steps * (len(sends) + sum(len(send.path) for each in sends for send in each))
-        if events > MOST_EVENTS:
-            raise _refused(network, f"{events:,} or more events are more than the {MOST_EVENTS:,} that end in minutes")
-        exchanges.append(Exchange(sends, phase.steps))
-    latencies_ps = np.rint(network.latency_s * 1e12).astype(np.int64).tolist()
-    arrivals = exchange([exchanges], latencies_ps, cut_through=cut_through, pause_ps=picoseconds(step_s))
-    return max(arrivals.ends_ps[0], default=0) / 1e12
+        _refuse_many(network, events + phase.steps * _least_transfers(phase, len(members)), most_events)
+        exchanges.append(Exchange(_sends(network, members, phase, size_bytes), phase.steps))
+        events += events_of(exchanges[-1])
+        _refuse_many(network, events, most_events)
+    return exchanges
+
+
+def events_of(exchange: Exchange) -> int:
+    """Return about how many events an exchange takes: one for each member of each step, one for each link of a message."""
+    crossings = sum(len(send.path) for sends in exchange.sends for send in sends)
+    return exchange.steps * (len(exchange.sends) + crossings)
+
+
+def _least_transfers(phase: Phase, members: int) -> int:
+    """Count the transfers of a step where they are too many to be listed."""
+    return sum(members * (move.pattern.span - 1) for move in phase.moves if isinstance(move.pattern, Everyone))
+
+
+def _refuse_many(network: Network, events: int, most: int) -> None:
+    if events > most:
+        raise _refused(network, f"{events:,} or more events are more than the {most:,} that end in minutes")
 
 
 def _sends(network: Network, members: Integers, phase: Phase, size_bytes: float) -> list[list[Send]]:
@@ -103,20 +221,20 @@ def _sends(network: Network, members: Integers, phase: Phase, size_bytes: float)
         share = np.ones(len(sources)) if weights is None else weights
         bytes_sent = [Fraction(each) * move.fraction * Fraction(size_bytes) for each in share.tolist()]
         routes = network.routes(seated(members, sources), seated(members, targets), Touches(*move.touches))
-        for transfer, parts, path in _paths(network, routes):
-            busy = ((link, _busy_ps(bytes_sent[transfer] * weight / parts, rate)) for link, weight, rate in path)
-            sends[sources[transfer]].append(Send(_number(targets[transfer], members), tuple(busy)))
+        for transfer, path in _paths(network, routes, bytes_sent):
+            sends[sources[transfer]].append(Send(_number(targets[transfer], members), path))
     return sends
 
 
-def _paths(network: Network, routes: Routes) -> Iterator[tuple[int, int, list[tuple[int, int, int]]]]:
-    """Yield for each path its transfer, its parts, and its links with weight and bandwidth."""
+def _paths(network: Network, routes: Routes, bytes_sent: Sequence[Fraction]) -> Iterator[tuple[int, Path]]:
+    """Yield for each path its transfer, and its links with how long the transfer's bytes keep them busy."""
     rates = network.bytes_per_s[routes.link].tolist()
     crossings = list(zip(routes.link.tolist(), routes.weight.tolist(), rates, strict=True))
     bounds = routes.first.tolist()
     rows = zip(routes.transfer.tolist(), routes.parts.tolist(), bounds, bounds[1:], strict=False)
     for transfer, parts, start, end in rows:
-        yield transfer, parts, crossings[start:end]
+        size = bytes_sent[transfer] / parts
+        yield transfer, tuple((link, _busy_ps(size * weight, rate)) for link, weight, rate in crossings[start:end])
 
 
 def _busy_ps(size: Fraction, bytes_per_s: int) -> int:

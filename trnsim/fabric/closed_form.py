@@ -12,7 +12,7 @@ from trnsim.collectives import algorithm_names, program
 from trnsim.collectives.policy import neuron_algorithm
 from trnsim.fabric.layout import Layout, arrange, lay_out, renumbered
 from trnsim.fabric.paths import Paths
-from trnsim.fabric.price import Cost
+from trnsim.fabric.price import MESSAGE, Cost
 from trnsim.fabric.steps import step_traffic, transfer_traffic
 from trnsim.fabric.struck import Struck
 from trnsim.hardware import StarScaleUp
@@ -23,7 +23,7 @@ from trnsim.topology.perturbations import Impairments
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from trnsim.collectives import Arrangement, Pattern, Phase
+    from trnsim.collectives import Arrangement, Pattern, Phase, Program
     from trnsim.fabric.price import Price
     from trnsim.fabric.traffic import Traffic
     from trnsim.parallel import Placement
@@ -142,7 +142,7 @@ class ClosedFormFabric:
         """
         place = self._place(group)
         if (op, algorithm) not in place.programs:
-            place.programs[op, algorithm] = self._program(op, algorithm, place.layout)
+            place.programs[op, algorithm] = self._lay_out(op, algorithm, place.layout)
         return self._cost(op, algorithm, group).price(size_bytes)
 
     def best(self, op: str, group: Group, size_bytes: float, candidates: Iterable[str] = ()) -> Price:
@@ -213,12 +213,16 @@ class ClosedFormFabric:
         place_of = Group(min(source, target), abs(target - source), size=2)
         place = self._place(place_of)
         here, there = (0, 1) if source < target else (1, 0)
-        key = ("send", f"{here} to {there}")
+        key = (MESSAGE, f"{here} to {there}")
         if key not in place.programs:
             kept = self.impairments.of_links
             traffic = transfer_traffic(place.layout, here, there, self._paths, is_kept=kept)
             place.programs[key] = LaidOut("direct", [(traffic, 1, Fraction(1))])
         return self._cost(*key, place_of).price(size_bytes)
+
+    def program(self, op: str, algorithm: str, group: Group) -> Program:
+        """Return the program whose price is that of an operation; arguments and errors as for `price`."""
+        return self._program(op, algorithm, self._place(group).layout)
 
     def link_counts(self) -> dict[str, int]:
         """Count the directed links of each kind in the cluster, core links of ranks that share a chip included."""
@@ -250,8 +254,11 @@ class ClosedFormFabric:
     def _struck_members(self, group: Group) -> dict[int, int]:
         return self._struck.members(group) if self.impairments.of_links else {}
 
-    def _program(self, op: str, algorithm: str, layout: Layout) -> LaidOut:
-        plan = program(op, algorithm, arrange(layout, self.cluster.server_topology.server))
+    def _program(self, op: str, algorithm: str, layout: Layout) -> Program:
+        return program(op, algorithm, arrange(layout, self.cluster.server_topology.server))
+
+    def _lay_out(self, op: str, algorithm: str, layout: Layout) -> LaidOut:
+        plan = self._program(op, algorithm, layout)
         traffics: dict[frozenset[tuple[Pattern, int]], Traffic] = {}
         phases = []
         for phase in plan.phases:
@@ -280,7 +287,7 @@ class ClosedFormFabric:
             seconds[kind] += float(share) * seconds_per_byte
             for carrier, transfers in traffic.carried().items():
                 links[carrier] += share.numerator * transfers / share.denominator
-        place.costs[key] = Cost(place.programs[op, algorithm].algorithm, latency_s, dict(seconds), dict(links))
+        place.costs[key] = Cost(op, place.programs[op, algorithm].algorithm, latency_s, dict(seconds), dict(links))
         return place.costs[key]
 
     def _slowest(self, traffic: Traffic, groups_per_chip: int, struck: Mapping[int, int]) -> tuple[str, float, float]:

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LATENCY", "Cost", "Price"]
+__all__ = ["LATENCY", "MESSAGE", "Cost", "Price", "Task"]
 
 LATENCY = "latency"
 """What bounds an operation whose links are idle most of the time."""
+
+
+MESSAGE = "message"
+"""What the first member of a pair sends to the second."""
+
+
+class Task(NamedTuple):
+    """What a group carries out.
+
+    Parameters
+    ----------
+    op, algorithm
+        Names as in `trnsim.collectives`; :data:`MESSAGE` for a message to one rank.
+    size_bytes
+        The larger of one rank's input and output buffer.
+    """
+
+    op: str
+    algorithm: str
+    size_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +46,8 @@ class Price:
         Bytes over all links of a kind, for the whole group; a byte counts on every link that it crosses.
     slowest_kind
         Kind of link that takes most of the time, or ``"latency"``.
-    algorithm
-        How it was done.
+    task
+        What is carried out, and how.
     busy_s
         Of the time, seconds in which links of each kind are the slowest of a phase: where others may be in the way.
     """
@@ -35,8 +55,13 @@ class Price:
     time_s: float
     bytes_by_kind: Mapping[str, float]
     slowest_kind: str
-    algorithm: str
+    task: Task
     busy_s: Mapping[str, float]
+
+    @property
+    def algorithm(self) -> str:
+        """How it is done."""
+        return self.task.algorithm
 
     @property
     def spent(self) -> tuple[object, ...]:
@@ -50,8 +75,8 @@ class Cost:
 
     Parameters
     ----------
-    algorithm
-        How it is done.
+    op, algorithm
+        What is done, and how.
     latency_s
         Sum of the steps' latencies.
     seconds_per_byte
@@ -60,6 +85,7 @@ class Cost:
         Bytes on all links of a kind, per byte of the buffer.
     """
 
+    op: str
     algorithm: str
     latency_s: float
     seconds_per_byte: Mapping[str, float]
@@ -79,4 +105,5 @@ class Cost:
         parts = {LATENCY: self.latency_s} | busy_s
         slowest = max(parts, key=lambda part: parts[part])
         carried = {kind: links * size_bytes for kind, links in self.links_per_byte.items()}
-        return Price(sum(parts.values()), carried, slowest, self.algorithm, busy_s)
+        task = Task(self.op, self.algorithm, size_bytes)
+        return Price(sum(parts.values()), carried, slowest, task, busy_s)

@@ -173,7 +173,8 @@ class Struck:
         if fabric is None or top is None:
             raise ValueError("nothing leaves a server")
         tier = self.paths.tiers[top]
-        found = [(tier.bytes_per_s, tier.limit), (fabric.link_rates()[NIC] * self.impairments.nics.get(chip, 1.0), NIC)]
+        nic = tier.kinds[0]
+        found = [(tier.bytes_per_s, tier.limit), (fabric.link_rates()[nic] * self.impairments.nics.get(chip, 1.0), nic)]
         for level, below in enumerate(self.paths.blocks[:top]):
             share = self.impairments.trunks.get(Trunk(level, chip // below), 1.0)
             found.append((fabric.trunk_bandwidth_bytes_per_s(level) * share / below, tier.kinds[level + 1]))

@@ -87,7 +87,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = MappingProxyType(
             _count("parameters", "parameters on one of its ranks"),
             _number("forward_s", "s", "forward pass of one microbatch"),
             _number("backward_s", "s", "backward pass of one microbatch, with recompute"),
-            _count("in_flight", "most microbatches whose activations are held at once"),
+            _count("in_flight", "most passes whose activations are held at once"),
             _count("weights_bytes", "weights of one rank", "B"),
             _count("gradients_bytes", "gradients of one rank", "B"),
             _count("optimizer_bytes", "optimizer state of one rank", "B"),

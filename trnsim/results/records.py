@@ -317,13 +317,13 @@ class StageFacts:
     stage
         Position in the pipeline, from 0.
     layers
-        Layers that it holds.
+        Layers that it holds, on all its virtual stages.
     parameters
         Parameters on one of its ranks.
     forward_s, backward_s
         Time of one microbatch through it, with tensor-parallel collectives; seconds.
     in_flight
-        Most microbatches whose activations it holds at once.
+        Most passes whose activations it holds at once; with virtual stages, each of one of them.
     memory_bytes
         Memory of one of its ranks, by term.
     """

@@ -40,6 +40,7 @@ def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
         "layout.sequence_parallel": scenario.layout.sequence_parallel,
         "schedule.sends": scenario.schedule.sends,
         "collectives.algorithm": "auto",
+        "run.folding": scenario.run.folding,
     }
     idle = {key for key, _ in without_effect(scenario)}
     found = {
@@ -61,6 +62,8 @@ def _of_ranks(draft: Draft, scenario: Scenario, ranks: Ranks) -> Iterator[tuple[
     idle = ranks.available - scenario.ranks
     if idle:
         yield "idle ranks", f"{idle:,} of {ranks.available:,}; numbers per chip divide by all {cluster.chips:,} chips"
+    if scenario.run.fidelity == "chunk":
+        yield "folding", "off: chunk follows the messages of every rank"
     if layout.rank == "chip" and cluster.lnc is not None:
         cores = cluster.server.chip.logical_cores(cluster.lnc)
         yield "logical cores", f"{cluster.chips * cores:,} = {cluster.chips:,} chips x {cores} at LNC {cluster.lnc}"

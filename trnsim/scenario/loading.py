@@ -88,7 +88,7 @@ def _resolved(draft: Draft) -> Scenario:
         layout=_layout(draft, model, ranks.dp),
         schedule=_schedule(draft),
         collectives=Collectives(file.collectives.algorithm, file.collectives.policy),
-        run=Run(**file.run.model_dump() | {"skew": file.run.skew == "on"}),
+        run=_run(draft),
         perturbations=_perturbations(draft),
         derived={},
         defaults={},
@@ -113,6 +113,12 @@ def _cluster(draft: Draft) -> Cluster:
         raise ValueError("a draft with problems cannot be resolved")
     fabric = draft.fabric if table.servers > 1 else None
     return Cluster(server, table.servers, fabric, draft.lnc, table.allow_idle, family)
+
+
+def _run(draft: Draft) -> Run:
+    table = draft.file.run
+    folding = "off" if table.fidelity == "chunk" else table.folding
+    return Run(**table.model_dump() | {"skew": table.skew == "on", "folding": folding})
 
 
 def _training(draft: Draft, dp: int) -> Training:

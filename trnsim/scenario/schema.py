@@ -327,9 +327,12 @@ class RunTable(Table):
     seed: Annotated[int, Field(ge=0, lt=2**64), WHOLE] = Field(
         default=0, description="seed of the run: which chips and links perturbations strike"
     )
-    fidelity: Annotated[str, Choice("closed_form", "flow", later=("chunk",))] = Field(
+    fidelity: Annotated[str, Choice("closed_form", "flow", "chunk")] = Field(
         default="flow",
-        description="how the network is modelled: flow shares links among the transfers on them, closed_form does not",
+        description=(
+            "how the network is modelled: flow shares links among the transfers on them, closed_form does not, chunk follows "
+            "each message of every rank"
+        ),
     )
     folding: Annotated[str, Choice("auto", "off", "verify")] = Field(
         default="auto",

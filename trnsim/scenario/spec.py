@@ -208,8 +208,8 @@ class Run:
     steps, seed
         Steps to simulate, >= 1; seed of every random stream, >= 0.
     fidelity, folding, engine
-        ``"flow"`` or ``"closed_form"``; ``"auto"``, ``"off"`` or ``"verify"``; ``"auto"`` or
-        ``"events"``.
+        ``"flow"``, ``"closed_form"`` or ``"chunk"``; ``"auto"``, ``"off"`` (as it is with chunk) or ``"verify"``;
+        ``"auto"`` or ``"events"``.
     skew
         Whether passes and collectives lose time to skew.
     mfu_peak

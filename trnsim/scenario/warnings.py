@@ -24,7 +24,7 @@ def warnings_of(draft: Draft, scenario: Scenario) -> Iterator[str]:
     yield from _pipeline(scenario)
     yield from _batch(scenario)
     yield from _machine(draft, scenario)
-    for key, because in without_effect(scenario):
+    for key, because in (*without_effect(scenario), *_without_folding(scenario)):
         if draft.written(key):
             yield f"{key} has no effect: {because}"
 
@@ -96,6 +96,12 @@ def _without_choice(scenario: Scenario) -> Iterator[tuple[str, str]]:
     named = {name for tiers in scenario.collectives.algorithm.values() for name in tiers.values()}
     if "auto" not in named:
         yield "collectives.policy", "every algorithm is named"
+
+
+def _without_folding(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the key of the fold where there is none."""
+    if scenario.run.fidelity == "chunk":
+        yield "run.folding", "chunk follows every rank by itself"
 
 
 def _without_sharing(scenario: Scenario) -> Iterator[tuple[str, str]]:

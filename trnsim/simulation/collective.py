@@ -15,11 +15,12 @@ from trnsim.collectives.policy import neuron_algorithm
 from trnsim.errors import InputError, Problem
 from trnsim.fabric.explanation import LATENCY
 from trnsim.fabric.explanation import explain as explain_program
+from trnsim.fabric.limits import MOST_CHUNK_RANKS
 from trnsim.results.collective_times import CollectiveTime, CollectiveTimes
 from trnsim.simulation.choice import Chooser
 from trnsim.simulation.fitted import WITHOUT_NUMBERS, Fabrics, family_notes
 from trnsim.simulation.problems import Report
-from trnsim.simulation.question import MOST_CHUNK_RANKS, Question, read_question
+from trnsim.simulation.question import Question, read_question
 from trnsim.simulation.sites import find_site
 
 if TYPE_CHECKING:

@@ -166,7 +166,7 @@ def timeline(scenario: Scenario, run: Simulated) -> Timeline:
     for cohort in run.cohorts[: scenario.run.trace_ranks]:
         tracks.append(Track(str(cohort), "compute", _Slices(cohort.log, stretches)))
         if len(cohort.stream):
-            tracks.append(Track(str(cohort), "launched collectives", _Slices(cohort.stream, stream_stretches)))
+            tracks.append(Track(str(cohort), "launched transfers", _Slices(cohort.stream, stream_stretches)))
     return Timeline(tuple(tracks), scenario.run.trace_ranks)
 
 

@@ -18,6 +18,7 @@ from trnsim.workload import GRADIENT_BYTES, STATES, Shard
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trnsim.fabric.chunk import ChunkFabric
     from trnsim.hardware import Sourced
     from trnsim.scenario import Scenario
     from trnsim.topology.perturbations import Hits, Impairments
@@ -27,7 +28,10 @@ Bound = Literal["low", "value", "high"]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where the ranks of a scenario are, what joins them, what is impaired, and by which perturbation."""
+    """Where the ranks of a scenario are, what joins them, what is impaired, and by which perturbation.
+
+    `chunk` follows single messages, where that is asked for.
+    """
 
     mesh: Mesh
     placement: Placement
@@ -35,6 +39,7 @@ class Machine:
     fabric: ClosedFormFabric
     impairments: Impairments
     hits: Mapping[str, Hits]
+    chunk: ChunkFabric | None
 
     def meeting_tier(self, a: int, b: int) -> int:
         """Tier of the scale-out fabric at which two chips of different servers meet."""
@@ -68,7 +73,16 @@ def build_machine(scenario: Scenario) -> Machine:
     places = Places(cluster.server, cluster.servers, topology.fabric)
     impairments, hits = impair(scenario.perturbations, places, scenario.run.seed)
     fabric = ClosedFormFabric(topology, placement, impairments)
-    return Machine(mesh, placement, topology, fabric, impairments, hits)
+    chunk = _chunk(topology, fabric) if scenario.run.fidelity == "chunk" else None
+    return Machine(mesh, placement, topology, fabric, impairments, hits, chunk)
+
+
+def _chunk(topology: ClusterTopology, fabric: ClosedFormFabric) -> ChunkFabric:
+    """Return the fabric of single messages; loaded only where it is needed."""
+    from trnsim.fabric.chunk import ChunkFabric
+    from trnsim.topology.cluster_network import cluster_network
+
+    return ChunkFabric(fabric, cluster_network(topology, fabric.placement.ranks_per_chip))
 
 
 def _chip_order(scenario: Scenario) -> tuple[int, ...]:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_SIZES",
-    "MOST_CHUNK_RANKS",
     "Place",
     "Question",
     "is_fabric",
@@ -40,9 +39,6 @@ DEFAULT_SIZES: Final = "8:1GiB"
 """Sizes that are timed when nobody says which."""
 
 _NO_SIZES: tuple[int, ...] = ()
-
-MOST_CHUNK_RANKS = 16_384
-"""Ranks above which no single messages are simulated."""
 
 NEURON_OPS = ("all-gather", "all-reduce", "reduce-scatter")
 """Operations for which Neuron's choice by size is known."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trnsim import __version__
-from trnsim.engine import fingerprint, last_step, seconds
+from trnsim.engine import fingerprint, seconds
 from trnsim.errors import InputError, Problem
 from trnsim.results import EngineFacts, ErrorBand, Provenance, Result
 from trnsim.scenario import sha256
@@ -14,8 +14,8 @@ from trnsim.simulation import facts, traffic
 from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.machine import build_machine, build_rates
 from trnsim.simulation.memory import check_memory, memory_warning, worst
-from trnsim.simulation.simulated import new_engine, run_engine
-from trnsim.training import UnservedGroupError, populate
+from trnsim.simulation.simulated import run_again, run_engine
+from trnsim.training import UnservedGroupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def simulate(scenario: Scenario) -> Result:
         name=scenario.name,
         provenance=Provenance(__version__, sha256(scenario), scenario.run.seed, fingerprint(run.cohorts)),
         cluster=facts.cluster_facts(scenario),
-        step=facts.step_facts(scenario, run, error_band(scenario, run)),
+        step=facts.step_facts(scenario, run, error_band(scenario, machine, run)),
         memory=facts.memory_facts(scenario, machine, memories),
         collectives=traffic.collective_facts(run),
         links=traffic.link_facts(machine, run, sent),
@@ -110,14 +110,14 @@ def _warnings(scenario: Scenario, run: Simulated, memories: list[StageMemory]) -
         yield f"skew with scale is extrapolated: {chips:,} chips, measured up to {SKEW_MEASURED_UP_TO:,} accelerators"
 
 
-def error_band(scenario: Scenario, run: Simulated) -> ErrorBand:
+def error_band(scenario: Scenario, machine: Machine, run: Simulated) -> ErrorBand:
     """Say how far the step time may be off: a measured error, or the range that the family's parameters allow."""
     family, time_s = scenario.cluster.software, run.window.duration_s
     if family.measured_rows >= MEASUREMENTS_FOR_A_BAND and family.error_fraction is not None:
         error = family.error_fraction
         source = f"held-out error of the fit behind {family.name}{_fitted_otherwise(scenario)}: {error.source}"
         return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), source)
-    slow_s, fast_s = (_time_at(scenario, run, bound) for bound in ("low", "high"))
+    slow_s, fast_s = (_time_at(scenario, machine, run, bound) for bound in ("low", "high"))
     rows = "1 measured row" if family.measured_rows == 1 else f"{family.measured_rows} measured rows"
     source = f"the range of the parameters of {family.name}, {rows}{_fitted_otherwise(scenario)}"
     return ErrorBand("no measurement", fast_s, slow_s, source)
@@ -129,16 +129,15 @@ def _fitted_otherwise(scenario: Scenario) -> str:
     return "" if used == fitted else f", fitted under {fitted} recompute"
 
 
-def _time_at(scenario: Scenario, run: Simulated, bound: Bound) -> float:
+def _time_at(scenario: Scenario, machine: Machine, run: Simulated, bound: Bound) -> float:
     """Time of one step, from a cold start, with the family's numbers at one end of their ranges."""
-    engine = new_engine(scenario)
-    populate(engine, replace(run.spec, rates=build_rates(scenario, bound), steps=1), run.folding)
-    engine.run()
-    return last_step(engine.cohorts).duration_s
+    spec = replace(run.spec, rates=build_rates(scenario, bound), steps=1)
+    window = run_again(scenario, machine, run, spec)
+    return run.window.duration_s if window is None else window.duration_s
 
 
 def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:
-    cohorts = len(run.members)
+    cohorts = len(run.engine.cohorts)
     return EngineFacts(
         ranks=run.spec.mesh.ranks,
         cohorts=cohorts,

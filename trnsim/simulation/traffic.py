@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trnsim.parallel import Mesh
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.simulated import Simulated
-    from trnsim.training import Node
+    from trnsim.training import Node, StepSpec
 
     Sent = Sequence[tuple["Use", int]]
 
@@ -59,12 +59,22 @@ class Use:
     price: Price
     booked_as: tuple[str, ...]
 
+    @property
+    def is_message(self) -> bool:
+        """Whether one rank sends it to another, so that nobody else pays for it."""
+        return self.op == "send-recv"
+
+    @property
+    def payers(self) -> int:
+        """Ranks that share the bytes of one price: all members of a group, or the one sender of a message."""
+        return 1 if self.is_message else self.size
+
 
 def collective_facts(run: Simulated) -> tuple[CollectiveUse, ...]:
     """Describe the collectives and messages of the rank that finishes last, as it sees them in one step."""
     node = run.last.node
     exposed = run.account.by_name()
-    uses = [*_sent(run, node), *_received(run, node)]
+    uses = [*sent_by(run.spec, node), *_received(run, node)]
     return tuple(
         CollectiveUse(
             name=use.name,
@@ -85,7 +95,7 @@ def collective_facts(run: Simulated) -> tuple[CollectiveUse, ...]:
 
 def all_sent(run: Simulated) -> Sent:
     """Return what all ranks send in one step, each with the number of ranks that send it."""
-    return [(use, node.ranks) for node in run.folding.nodes for use in _sent(run, node)]
+    return [(use, node.ranks) for node in run.folding.nodes for use in sent_by(run.spec, node)]
 
 
 def link_facts(machine: Machine, run: Simulated, sent: Sent) -> tuple[LinkUse, ...]:
@@ -110,7 +120,7 @@ def _carried(sent: Sent) -> dict[str, int]:
     transfers: Counter[tuple[str, float, int]] = Counter()
     for use, ranks in sent:
         for kind, size_bytes in use.price.bytes_by_kind.items():
-            transfers[kind, size_bytes, _payers(use)] += use.count * ranks
+            transfers[kind, size_bytes, use.payers] += use.count * ranks
     total: dict[str, Fraction] = {}
     for (kind, size_bytes, payers), count in transfers.items():
         total[kind] = total.get(kind, Fraction(0)) + Fraction(size_bytes) * count / payers
@@ -129,17 +139,17 @@ def derived_algorithms(sent: Sent) -> dict[str, str]:
     """Return the algorithms of all collectives, over all ranks."""
     chosen: dict[str, dict[str, None]] = {}
     for use, _ in sent:
-        if use.op != "send-recv":
+        if not use.is_message:
             chosen.setdefault(f"{use.axis} {use.op}", {})[use.price.algorithm] = None
     named = (f"{use} {' or '.join(algorithms)}" for use, algorithms in chosen.items())
     return {"algorithms": ", ".join(named)} if chosen else {}
 
 
-def _sent(run: Simulated, node: Node) -> Iterator[Use]:
+def sent_by(spec: StepSpec, node: Node) -> Iterator[Use]:
     """Yield what a rank sends; messages by their sender only, so that no byte is counted twice."""
-    spec, prices = run.spec, node.prices
-    yield from _tensor_uses(run, node)
-    following, preceding = _neighbouring_virtual_stages(run, node)
+    prices = node.prices
+    yield from _tensor_uses(spec, node)
+    following, preceding = _neighbouring_virtual_stages(spec, node)
     ways = (
         (SEND_ACTIVATION.name, prices.send_activation, following),
         (SEND_GRADIENT.name, prices.send_gradient, preceding),
@@ -148,15 +158,15 @@ def _sent(run: Simulated, node: Node) -> Iterator[Use]:
         if sent is not None:
             count = virtual_stages * spec.microbatches
             yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, count, sent, (name,))
-    yield from _data_uses(run, node)
+    yield from _data_uses(spec, node)
     if prices.tied is not None:
         name = TIED_EMBEDDING.name
         yield Use(name, "all-reduce", "pp", 2, spec.tied_bytes, 1, prices.tied, (name,))
 
 
-def _data_uses(run: Simulated, node: Node) -> Iterator[Use]:
+def _data_uses(spec: StepSpec, node: Node) -> Iterator[Use]:
     """Yield the data-parallel collectives of a rank, those of buckets of one size together."""
-    sharding, prices, microbatches = run.spec.sharding, node.prices, run.spec.microbatches
+    sharding, prices, microbatches = spec.sharding, node.prices, spec.microbatches
     reductions, gathers = sharding.reductions_a_step(microbatches), sharding.gathers_a_step(microbatches)
     kinds = (
         (GRADIENTS, sharding.reduce_op, sharding.group, prices.reduce, reductions, sharding.reduce_bytes, 1),
@@ -172,22 +182,22 @@ def _data_uses(run: Simulated, node: Node) -> Iterator[Use]:
             yield Use(name, op, "dp", ranks, size_bytes, times * len(numbers), found[numbers[0]], booked_as)
 
 
-def _tensor_uses(run: Simulated, node: Node) -> Iterator[Use]:
+def _tensor_uses(spec: StepSpec, node: Node) -> Iterator[Use]:
     """Yield the tensor-parallel collectives of a rank, alike ones together."""
     counts: Counter[tuple[str, int]] = Counter()
     names: dict[tuple[str, int], list[str]] = {}
     for exchange, count in node.stage.exchanges.items():
         key = (exchange.op, exchange.bytes)
-        counts[key] += count * run.spec.microbatches
+        counts[key] += count * spec.microbatches
         names.setdefault(key, []).append(f"{exchange.op} {exchange.name}")
     for (op, size_bytes), count in counts.items():
         price, booked_as = node.prices.tensor[op, size_bytes], tuple(names[op, size_bytes])
-        yield Use(f"tensor {op}", op, "tp", run.spec.mesh.size("tp"), size_bytes, count, price, booked_as)
+        yield Use(f"tensor {op}", op, "tp", spec.mesh.size("tp"), size_bytes, count, price, booked_as)
 
 
 def _received(run: Simulated, node: Node) -> Iterator[Use]:
     spec, stage, stages = run.spec, node.stage.number, run.spec.pipeline.stages
-    following, preceding = _neighbouring_virtual_stages(run, node)
+    following, preceding = _neighbouring_virtual_stages(spec, node)
     for name, step, virtual_stages in ((RECEIVE_ACTIVATION.name, -1, preceding), (RECEIVE_GRADIENT.name, 1, following)):
         if virtual_stages:
             source = node.first_rank + ((stage + step) % stages - stage) * spec.mesh.stride("pp")
@@ -195,9 +205,9 @@ def _received(run: Simulated, node: Node) -> Iterator[Use]:
             yield Use(name, "send-recv", "pp", 2, spec.activation_bytes, count, price, (name,))
 
 
-def _neighbouring_virtual_stages(run: Simulated, node: Node) -> tuple[int, int]:
+def _neighbouring_virtual_stages(spec: StepSpec, node: Node) -> tuple[int, int]:
     """Count the virtual stages of a rank that have one after them, and one before them."""
-    places, last = node.stage.virtual_stages, run.spec.pipeline.last
+    places, last = node.stage.virtual_stages, spec.pipeline.last
     return sum(place < last for place in places), sum(place > 0 for place in places)
 
 
@@ -205,11 +215,6 @@ def _exposed_s(use: Use, exposed: dict[tuple[str, str], float]) -> float:
     """Sum the time that a rank's log books on a transfer."""
     heading = f"exposed_{use.axis}"
     return math.fsum(s for (name, booked), s in exposed.items() if booked == heading and name.endswith(use.booked_as))
-
-
-def _payers(use: Use) -> int:
-    """Ranks that share the bytes of one price: all members of a group, or the one sender of a message."""
-    return 1 if use.op == "send-recv" else use.size
 
 
 def _rate(size_bytes: int, time_s: float) -> float:

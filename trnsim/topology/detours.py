@@ -64,7 +64,7 @@ def _lost(found: Impairments, places: Places) -> Iterator[str]:
             chips = sorted((node for node in part if node.startswith("chip ")), key=lambda name: int(name[5:]))
             if chips:
                 yield f"server {server}/{chips[0]}{' and others' if len(chips) > 1 else ''} cannot reach the rest of server {server}"
-    chips = places.server.chips
-    for server in dict.fromkeys(nic // chips for nic in found.nics):
-        if not any(found.nics.get(chip, 1.0) for chip in range(server * chips, (server + 1) * chips)):
+    per_server = places.server.chips
+    for server in dict.fromkeys(nic // per_server for nic in found.nics):
+        if not any(found.nics.get(chip, 1.0) for chip in range(server * per_server, (server + 1) * per_server)):
             yield f"server {server} has no link to the fabric left"

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.topology.draws import choose, uniforms
-from trnsim.topology.places import CHIPS, NIC, Cable, Trunk
+from trnsim.topology.places import CHIPS, Cable, Trunk
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ class Impairments:
 class Hits(NamedTuple):
     """What a perturbation strikes: how many chips or links, and the names of the first places."""
 
-    count: int
+    struck: int
     places: tuple[str, ...]
 
 
@@ -114,7 +114,7 @@ def impair(perturbations: Iterable[Perturbation], places: Places, seed: int) -> 
     >>> slow = Perturbation("hot", "chips", 0.5, at=("server 0/chip 3",), count=0, each="chip")
     >>> found, hits = impair([slow], places, seed=0)
     >>> found.chips, hits["hot"]
-    ({3: 0.5}, Hits(count=1, places=('server 0/chip 3',)))
+    ({3: 0.5}, Hits(struck=1, places=('server 0/chip 3',)))
     """
     speeds: dict[str, dict[Hashable, float]] = {}
     hits = {}
@@ -163,6 +163,6 @@ def _strikes(perturbation: Perturbation, places: Places, seed: int) -> Iterator[
 
 
 def _targets(of: str, place: str, places: Places) -> Sequence[Hashable]:
-    if of in (CHIPS, NIC):
+    if of in (CHIPS, places.nic):
         return places.chips_at(place)
     return [places.trunk_at(of, place)] if of in places.trunks else places.cables_at(of, place)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trnsim.documents import nearest
-from trnsim.hardware import SwitchedScaleUp, TorusScaleUp
+from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp
 from trnsim.topology.server import server_topology
 
 if TYPE_CHECKING:
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from trnsim.hardware import Server
     from trnsim.topology.fabric import FabricTopology
 
-__all__ = ["CHIPS", "NIC", "Cable", "Places", "Trunk"]
+__all__ = ["CHIPS", "Cable", "Places", "Trunk"]
 
 CHIPS: Final = "chips"
-NIC: Final = "efa"
 
 _PLACE = re.compile(r"(?:server (\d+))(?:/(\w+) (\d+))?")
 _CABLE = re.compile(r"server (\d+)/(\w+ \d+)-(\w+ \d+)")
@@ -81,6 +80,11 @@ class Places:
             return {}
         return {self.fabric.path_kinds(tier + 1)[tier + 1]: tier for tier in range(self.fabric.tiers_used - 1)}
 
+    @property
+    def nic(self) -> str:
+        """Kind of the links between chips and the fabric; empty without one."""
+        return self.fabric.path_kinds(0)[0] if self.fabric else ""
+
     @cached_property
     def link_kinds(self) -> tuple[str, ...]:
         """Kinds of links that the cluster has."""
@@ -90,13 +94,15 @@ class Places:
             inside = [link.kind for link in scale_up.links]
         elif isinstance(scale_up, SwitchedScaleUp):
             inside = [scale_up.sled.kind, scale_up.rack.kind, scale_up.cross.kind]
-        return tuple(dict.fromkeys([*inside, *([NIC] if self.fabric else []), *self.trunks]))
+        elif isinstance(scale_up, StarScaleUp):
+            inside = [scale_up.switch.kind]
+        return tuple(dict.fromkeys([*inside, *([self.nic] if self.nic else []), *self.trunks]))
 
     def count(self, unit: str) -> int:
         """Return how many places or links of a kind there are."""
         if unit in self.sizes:
             return self.servers * (self.server.chips // self.sizes[unit])
-        if unit == NIC:
+        if unit == self.nic:
             return self.servers * self.server.chips
         if unit in self.trunks and self.fabric is not None:
             return self.fabric.groups(self.trunks[unit])
@@ -106,10 +112,10 @@ class Places:
         """Return the name of one of them, counted from 0 over the whole cluster."""
         if unit in self.trunks and self.fabric is not None:
             return f"{self.fabric.spec.tiers[self.trunks[unit]].name} {number}"
-        if unit not in self.sizes and unit != NIC:
+        if unit not in self.sizes and unit != self.nic:
             cables = self._cables(unit)
             return str(Cable(number // len(cables), cables[number % len(cables)]))
-        unit = "chip" if unit == NIC else unit
+        unit = "chip" if unit == self.nic else unit
         server, inner = divmod(number, self.server.chips // self.sizes[unit])
         return f"server {server}" if unit == "server" else f"server {server}/{unit} {inner}"
 

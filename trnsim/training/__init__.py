@@ -3,6 +3,7 @@
 from trnsim.training.blemishes import slow_ranks
 from trnsim.training.cohorts import Member, populate
 from trnsim.training.communication import Communication, RankPrices, UnservedGroupError, collective_skew_s
+from trnsim.training.contraction import Contraction, contract
 from trnsim.training.data_parallel import COPIES, GRADIENTS, WEIGHTS, Exchanges, Launch
 from trnsim.training.folding import Folding, Node, fold
 from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
@@ -31,6 +32,7 @@ __all__ = [
     "WEIGHTS",
     "Bucket",
     "Communication",
+    "Contraction",
     "Exchanges",
     "Folding",
     "Launch",
@@ -46,6 +48,7 @@ __all__ = [
     "UnservedGroupError",
     "VirtualStage",
     "collective_skew_s",
+    "contract",
     "fold",
     "gradient_buckets",
     "populate",

@@ -54,7 +54,7 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, 
     examples = [colours.index(colour) for colour in range(classes)]
     cohorts = [_cohort(engine, spec, folding.nodes[example], ranks[colours[example]]) for example in examples]
     groups = _groups(folding, cohorts)
-    planner = _Planner(spec, {})
+    planner = Planner(spec, {}, engine.holds_groups_together)
     members = []
     for example, cohort in zip(examples, cohorts, strict=True):
         node = folding.nodes[example]
@@ -84,11 +84,15 @@ def _groups(folding: Folding, cohorts: list[Cohort]) -> dict[tuple[str, Cohort],
 
 
 @dataclass(frozen=True, slots=True)
-class _Planner:
-    """Turns prices into plans; ranks with the same blocks and the same tensor prices share their passes."""
+class Planner:
+    """Turns prices into plans; ranks with the same blocks and the same tensor prices share their passes.
+
+    Where groups are held together, a pass has the pace of the slowest rank of its group in it.
+    """
 
     spec: StepSpec
     passes: dict[tuple[object, ...], StagePasses]
+    is_paced: bool
 
     def plan(self, node: Node) -> RankPlan:
         """Return the plan of a node's ranks."""
@@ -122,7 +126,8 @@ class _Planner:
 
     def _passes(self, held: VirtualStage, node: Node) -> StagePasses:
         spec, tensor = self.spec, node.prices.tensor
-        key = (id(held), node.speed, node.pace, *((use, price.spent) for use, price in tensor.items()))
+        pace = node.pace if self.is_paced else node.speed
+        key = (id(held), node.speed, pace, *((price.task, price.spent) for price in tensor.values()))
         if key not in self.passes:
 
             def transfer(exchange: Exchange) -> Transfer:
@@ -135,14 +140,15 @@ class _Planner:
                 held.buckets,
                 recompute=spec.shard.recompute,
                 ring_ranks=spec.mesh.size("tp") if spec.ring else 1,
-                pace=spec.rates.at_speed(node.pace),
+                pace=spec.rates.at_speed(pace),
             )
         return self.passes[key]
 
     def _skewed(self, op: str, ranks: int, price: Price) -> Transfer:
         """Return a collective inside a training step: what it costs, and the skew of its ranks."""
-        return Transfer(price.time_s + collective_skew_s(op, ranks, self.spec.rates.collective_skew_s), price.busy_s)
+        skew_s = collective_skew_s(op, ranks, self.spec.rates.collective_skew_s)
+        return Transfer(price.time_s + skew_s, price.busy_s, price.task, skew_s)
 
 
 def _alone(price: Price | None) -> Transfer | None:
-    return None if price is None else Transfer(price.time_s, price.busy_s)
+    return None if price is None else Transfer(price.time_s, price.busy_s, price.task)

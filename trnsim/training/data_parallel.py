@@ -64,7 +64,7 @@ class Exchanges:
         return bool(self.reduce) and beside
 
 
-class _Launched(NamedTuple):
+class Launched(NamedTuple):
     """A collective on its way."""
 
     call: Call
@@ -94,7 +94,15 @@ class DataParallel:
     sharing: Collective | None
     copies: Collective | None
     step: int
-    pending: list[_Launched] = field(default_factory=list)
+    pending: list[Launched] = field(default_factory=list)
+    gathering: dict[int, Launched] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Ask for all the weights that other ranks have updated, where passes wait for them; those needed first, first."""
+        sharding = self.exchanges.sharding
+        if sharding.gathers_in_passes and sharding.zero < 3:
+            for number, launch in _last_first(self.exchanges.gather):
+                self.gathering[number] = self._launch(launch, "weights", number)
 
     def forward(self, turn: Pass, work: StagePasses, *, is_first: bool) -> Story:
         """Run a forward pass, waiting for each bucket of weights where they are gathered for it."""
@@ -138,14 +146,13 @@ class DataParallel:
         is_last: bool = False,
     ) -> Story:
         """Run a pass bucket by bucket."""
-        sharding = self.exchanges.sharding
-        gathering: list[_Launched] = []
-        ahead = sharding.gathers_ahead if sharding.zero == 3 else len(buckets)
+        ahead = self.exchanges.sharding.gathers_ahead
         for position, (number, segment) in enumerate(zip(buckets, segments, strict=True)):
             if gathers:
-                wanted = buckets[len(gathering) : position + ahead + 1]
-                gathering += [self._launch(self.exchanges.gather[each], turn, each) for each in wanted]
-                yield from self.rank.wait(*gathering[position])
+                for wanted in buckets[position : position + ahead + 1]:
+                    if wanted not in self.gathering:
+                        self.gathering[wanted] = self._launch(self.exchanges.gather[wanted], turn, wanted)
+                yield from self.rank.wait(*self.gathering.pop(number))
             yield from self.rank.perform(segment, self.tensor, (turn, number))
             if reduces:
                 yield from self._reduce(number, turn, is_last=is_last)
@@ -161,7 +168,7 @@ class DataParallel:
             merge = self.exchanges.merge[number]
             key = (self.step, "merge", number)
             call = self.rank.launch(self.copies, merge.wait, key, merge.transfer, after=reduction.call)
-            self.pending.append(_Launched(call, merge.wait))
+            self.pending.append(Launched(call, merge.wait))
         if sharding.overlap == "none":
             yield from self._settle()
 
@@ -170,11 +177,11 @@ class DataParallel:
             yield from self.rank.wait(*launched)
         self.pending.clear()
 
-    def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> _Launched:
+    def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> Launched:
         if self.sharing is None:
             raise ValueError(f"a rank without data-parallel group cannot launch {launch.wait.name}")
         key = (self.step, launch.wait.name, turn, number)
-        return _Launched(self.rank.launch(self.sharing, launch.wait, key, launch.transfer), launch.wait)
+        return Launched(self.rank.launch(self.sharing, launch.wait, key, launch.transfer), launch.wait)
 
 
 def _last_first(launches: Sequence[Launch]) -> list[tuple[int, Launch]]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from trnsim.engine import Activity, Part, seconds
+from trnsim.engine import Activity, Part, Transfer, seconds
 from trnsim.workload import Exchange, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from trnsim.engine import Transfer
     from trnsim.parallel import Sharding
     from trnsim.training.rates import Rates
     from trnsim.workload import Block, Item
@@ -230,10 +229,13 @@ class _PassPricer:
         is exposed (Wang et al., ASPLOS 2023, doi:10.1145/3567955.3567959).
         """
         transfer = self.transfer(exchange)
+        if self.ring_ranks == 1:
+            yield Part(name, EXPOSED_TP, transfer.duration_s, transfer)
+            return
         exposed_s = max(0.0, transfer.duration_s - compute_s * (1 - 1 / self.ring_ranks))
         share = exposed_s / transfer.duration_s if transfer.duration_s else 0.0
-        yield Part(f"{name} matmul", heading, compute_s, {kind: s * (1 - share) for kind, s in transfer.busy_s.items()})
-        yield Part(name, EXPOSED_TP, exposed_s, {kind: s * share for kind, s in transfer.busy_s.items()})
+        yield Part(f"{name} matmul", heading, compute_s, _share(transfer, compute_s, 1 - share))
+        yield Part(name, EXPOSED_TP, exposed_s, _share(transfer, exposed_s, share))
 
     def _extra_parts(self, name: str, device_s: float, stretch: float) -> Iterator[Part]:
         overhead_s = device_s * stretch
@@ -241,6 +243,11 @@ class _PassPricer:
             yield Part(f"{name} host launch", OVERHEAD, overhead_s)
         if self.rates.scale_skew_fraction:
             yield Part(f"{name} skew", SKEW, (device_s + overhead_s) * self.rates.scale_skew_fraction)
+
+
+def _share(transfer: Transfer, duration_s: float, share: float) -> Transfer:
+    """Return a part of a transfer: its share of the time on links."""
+    return Transfer(duration_s, {kind: busy_s * share for kind, busy_s in transfer.busy_s.items()})
 
 
 def _pieces(items: Sequence[Item], *, in_rings: bool) -> Iterator[tuple[list[Work], Exchange | None]]:
@@ -286,4 +293,4 @@ def _activity(name: str, blocks: Sequence[list[Part]]) -> Activity:
 
 def _meets(part: Part) -> bool:
     """Whether a part needs the tensor group: a collective, or a matmul with one beside it."""
-    return part.heading == EXPOSED_TP or bool(part.busy_s)
+    return part.heading == EXPOSED_TP or part.transfer is not None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from trnsim.engine import Wait
+from trnsim.engine import Activity, Wait
 from trnsim.training.data_parallel import DataParallel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from trnsim.engine import Activity, Cohort, Collective, Story, Transfer
+    from trnsim.engine import Cohort, Collective, Story, Transfer
     from trnsim.schedules import Pass
     from trnsim.training.data_parallel import Exchanges
     from trnsim.training.passes import StagePasses
@@ -57,6 +57,10 @@ class RankPlan:
     tied: Transfer | None
     optimizer: Activity
 
+    def without_optimizer(self) -> RankPlan:
+        """Return the plan with an update that takes no time."""
+        return replace(self, optimizer=Activity(self.optimizer.name, ()))
+
 
 class Neighbourhood(NamedTuple):
     """With whom a rank deals: stages before and after it, and its groups; None where there is none.
@@ -86,19 +90,9 @@ def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int) -> Stor
     steps
         How many steps. >= 1.
     """
-    first_forward = _by_virtual_stage(
-        (number, turn) for number, turn in reversed([*enumerate(plan.turns)]) if turn.kind == "F"
-    )
-    last_backward = _by_virtual_stage((number, turn) for number, turn in enumerate(plan.turns) if turn.kind == "B")
     for step in range(steps):
-        trainer = _Step(
-            rank, plan, near, DataParallel(rank, plan.exchanges, near.tensor, near.sharing, near.copies, step), step
-        )
-        for number, turn in enumerate(plan.turns):
-            if turn.kind == "F":
-                yield from trainer.forward(turn, is_first=number == first_forward[turn.virtual_stage])
-            else:
-                yield from trainer.backward(turn, is_last=number == last_backward[turn.virtual_stage])
+        trainer = Step.of(rank, plan, near, step)
+        yield from trainer.passes()
         yield from trainer.update()
         rank.end_step()
 
@@ -120,7 +114,7 @@ class _Content(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """One step of one rank."""
 
     rank: Cohort
@@ -128,6 +122,24 @@ class _Step:
     near: Neighbourhood
     data: DataParallel
     step: int
+
+    @classmethod
+    def of(cls, rank: Cohort, plan: RankPlan, near: Neighbourhood, step: int) -> Step:
+        """Return a step of a rank that has not begun."""
+        data = DataParallel(rank, plan.exchanges, near.tensor, near.sharing, near.copies, step)
+        return cls(rank, plan, near, data, step)
+
+    def passes(self) -> Story:
+        """Go forward and backward in the order of the schedule."""
+        self.data.begin()
+        turns = list(enumerate(self.plan.turns))
+        first_forward = _by_virtual_stage((number, turn) for number, turn in reversed(turns) if turn.kind == "F")
+        last_backward = _by_virtual_stage((number, turn) for number, turn in turns if turn.kind == "B")
+        for number, turn in turns:
+            if turn.kind == "F":
+                yield from self.forward(turn, is_first=number == first_forward[turn.virtual_stage])
+            else:
+                yield from self.backward(turn, is_last=number == last_backward[turn.virtual_stage])
 
     def forward(self, turn: Pass, *, is_first: bool) -> Story:
         """Receive an activation, work, send the result on."""

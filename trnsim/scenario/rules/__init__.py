@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trnsim.scenario.rules import batch, machine, perturbations, pipeline, ranks, scale, shapes, sharing
+from trnsim.scenario.rules import batch, fidelity, machine, perturbations, pipeline, ranks, scale, shapes, sharing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,7 @@ _RULES = (
     *sharing.RULES,
     *scale.RULES,
     *perturbations.RULES,
+    *fidelity.RULES,
 )
 
 

@@ -10,7 +10,7 @@ from trnsim.scenario.rules.rule import Rule
 from trnsim.topology import FabricTopology
 from trnsim.topology.detours import cut_off
 from trnsim.topology.perturbations import Perturbation, impair
-from trnsim.topology.places import CHIPS, NIC, Places
+from trnsim.topology.places import CHIPS, Places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trnsim.scenario.draft import Draft
     from trnsim.scenario.perturbation_table import PerturbationTable
 
-__all__ = ["RULES", "perturbations_of", "places_of"]
+__all__ = ["RULES", "perturbations_of", "places_of", "strikes_links"]
 
 
 class _Entry(NamedTuple):
@@ -46,6 +46,12 @@ def perturbations_of(draft: Draft, places: Places) -> tuple[Perturbation, ...]:
     return tuple(_resolved(entry.table, places) for entry in _entries(draft))
 
 
+def strikes_links(draft: Draft) -> list[str]:
+    """Return the tables that are about links and not about chips."""
+    places = places_of(draft)
+    return [] if places is None else [key for key, table in _entries(draft) if _of(table, places) != CHIPS]
+
+
 def _entries(draft: Draft) -> list[_Entry]:
     return [_Entry(f"perturbations[{number}]", table) for number, table in enumerate(draft.file.perturbations or ())]
 
@@ -65,7 +71,7 @@ def _of(table: PerturbationTable, places: Places) -> str:
 
 def _each(table: PerturbationTable, places: Places) -> str:
     of = _of(table, places)
-    return (table.each or ("chip" if of in (CHIPS, NIC) else of)).casefold()
+    return (table.each or ("chip" if of in (CHIPS, places.nic) else of)).casefold()
 
 
 def entries_are_sound(draft: Draft) -> Iterator[Problem]:

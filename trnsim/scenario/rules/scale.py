@@ -28,7 +28,7 @@ def passes_can_be_simulated(draft: Draft) -> Iterator[Problem]:
     if ranks is None or ranks.dp is None:
         return
     microbatches = training.global_batch // (training.micro_batch * ranks.dp)
-    folded, virtual_stages = run.folding != "off", virtual_stages_of(draft)
+    folded, virtual_stages = run.folding != "off" and run.fidelity != "chunk", virtual_stages_of(draft)
     simulated, what = (ranks.pp, "stages") if folded else (ranks.replica * ranks.dp, "ranks")
     if virtual_stages > 1:
         simulated, what = simulated * virtual_stages, f"virtual stages of {what}"
@@ -37,6 +37,8 @@ def passes_can_be_simulated(draft: Draft) -> Iterator[Problem]:
         return
     if not folded and 2 * microbatches * ranks.pp * virtual_stages * run.steps <= MOST_PASSES:
         key, choice = "run.folding", "run.folding: auto simulates ranks that behave alike once, with the same result"
+        if run.fidelity == "chunk":
+            key, choice = "run.fidelity", "run.fidelity: flow simulates ranks that behave alike once"
     elif a_step <= MOST_PASSES:
         key, choice = "run.steps", f"at most {MOST_PASSES // a_step:,} steps"
     else:
@@ -67,7 +69,10 @@ def run_ends(draft: Draft) -> Iterator[Problem]:
 
 RULES = (
     Rule(
-        ("training.global_batch", "training.micro_batch", "run.steps", "run.folding", *SCHEDULE_KEYS, *RANK_KEYS),
+        (
+            *("training.global_batch", "training.micro_batch", "run.steps", "run.folding", "run.fidelity"),
+            *(*SCHEDULE_KEYS, *RANK_KEYS),
+        ),
         passes_can_be_simulated,
     ),
     Rule(

@@ -1,0 +1,287 @@
+"""Tensor groups as one: ranks that leave every pass together are simulated as a team, and part only for the update.
+
+From its first collective on a pass goes at the pace of the slowest rank of a tensor group, so a group acts as one between
+the first pass of a step and the last, whatever chips it has. Its gradients are reduced by data-parallel groups, which hold
+one rank of each replica and act as one from then on: a *tail* stands for those that pay the same and have the same slowest
+chip. So a slow chip costs a team of each stage of its replica, and not one process for each of its neighbours.
+
+A team holds the ranks of a group whose messages cost the same; a group may have several, which meet in its collectives.
+
+This is exact where what travels in passes never shares a link with what tails send, and where every replica has ended its
+passes when the reductions of its stage end. The first is known before a run (`contract`), the second is looked at after it
+(`Populated.holds`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.engine import Meeting, refine
+from trnsim.training.blemishes import Blemish, blemishes
+from trnsim.training.cohorts import Planner
+from trnsim.training.communication import Coordinates
+from trnsim.training.folding import Node
+from trnsim.training.replicas import Replicas
+from trnsim.training.stages import Stage, pipeline_stages
+from trnsim.training.teams import Kind, Populated, Sort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from trnsim.engine import Engine
+    from trnsim.fabric import Price
+    from trnsim.training.communication import Communication, RankPrices
+    from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
+    from trnsim.training.spec import StepSpec
+
+__all__ = ["Contraction", "contract"]
+
+
+class _Sizes(NamedTuple):
+    tp: int
+    pp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """The ranks of a step as teams and tails.
+
+    Parameters
+    ----------
+    stages
+        The pipeline.
+    places
+        Ranks that pay the same, by the place of the first.
+    sorts
+        The teams, and what ranks each has.
+    lanes, rows
+        By stage and tensor rank, the number of the tail, and of the team, in its stage.
+    slowest
+        By stage and tail, the speed of its slowest rank.
+    payers
+        By stage and tail, a node of it.
+    tied
+        Tails of the first stage and of the last that meet for the gradients of a tied embedding.
+    sort_of
+        From a replica to the number of its teams' class.
+    """
+
+    stages: tuple[Stage, ...]
+    places: Mapping[Coordinates, Node]
+    sorts: tuple[Sort, ...]
+    lanes: Mapping[tuple[int, int], int]
+    rows: Mapping[tuple[int, int], int]
+    slowest: Mapping[tuple[int, int], float]
+    payers: Mapping[tuple[int, int], Node]
+    tied: tuple[tuple[int, int], ...]
+    sort_of: Callable[[int], int]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Ranks that pay the same, for what is counted over all of them."""
+        return tuple(self.places.values())
+
+    def populate(self, engine: Engine, spec: StepSpec) -> Populated:
+        """Make teams and tails and start their stories."""
+        return Populated(engine, spec, self, Planner(spec, {}, engine.holds_groups_together))
+
+
+def contract(
+    spec: StepSpec, communication: Communication, meeting_tier: MeetingTier, blocks: Blocks, *, links_are_shared: bool
+) -> Contraction | None:
+    """Sort the ranks of a step into teams and tails; None where that would not be exact, or nothing is slow.
+
+    Parameters
+    ----------
+    spec
+        The step.
+    communication
+        Prices its transfers.
+    meeting_tier, blocks
+        As for `fold`.
+    links_are_shared
+        Whether transfers slow each other down.
+    """
+    sizes = _Sizes(spec.mesh.size("tp"), spec.mesh.size("pp"))
+    alone = min(sizes.tp, spec.mesh.size("dp")) == 1 or not spec.blocking_sends or spec.pipeline.virtual_stages > 1
+    beyond = spec.sharding.zero > 1 or spec.sharding.copies > 1 or spec.sharding.gathers_in_passes
+    if alone or beyond or not spec.folding or not spec.slow:
+        return None
+    stages = pipeline_stages(spec)
+    wrong = blemishes(spec.mesh, spec.placement, spec.impairments, blocks)
+    links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish.links}
+    payers = Replicas(spec.mesh, spec.placement, meeting_tier, links)
+    nodes = _nodes(spec, communication, stages, payers.classes)
+    if not _is_exact(nodes, links_are_shared=links_are_shared):
+        return None
+    first = {(node.stage.number, place.tp): node for place, node in reversed(nodes.items())}
+    lanes, slowest, tied = _lanes(spec, first, sizes)
+    rows = _rows(nodes, sizes)
+    parts = {place: (row, lanes[place]) for place, row in rows.items()}
+    told_apart = parts if spec.steps > 1 else {place: (row, 0) for place, row in rows.items()}
+    kinds = {replica: _kinds(blemish, told_apart, sizes) for replica, blemish in wrong.items()}
+    teams = Replicas(spec.mesh, spec.placement, meeting_tier, kinds)
+    sorts = _sorts(spec, teams, wrong, parts, sizes)
+    return Contraction(
+        stages,
+        nodes,
+        sorts,
+        lanes,
+        rows,
+        slowest,
+        {(stage, lanes[stage, tensor]): node for (stage, tensor), node in first.items()},
+        tied,
+        teams.class_of,
+    )
+
+
+def _nodes(
+    spec: StepSpec, communication: Communication, stages: Sequence[Stage], classes: Sequence[ReplicaClass]
+) -> dict[Coordinates, Node]:
+    """Return the ranks that pay the same, by the place of the first, in the order of ranks."""
+    mesh = spec.mesh
+    places = [
+        (Coordinates(tensor, stage, each.first), each.replicas)
+        for each in classes
+        for stage in range(mesh.size("pp"))
+        for tensor in range(mesh.size("tp"))
+    ]
+    found = {}
+    for place, replicas in sorted(places, key=lambda each: mesh.rank(each[0]._asdict())):
+        stage = stages[place.pp]
+        prices = communication.prices(place, stage.exchanges, stage.buckets)
+        found[place] = Node(stage, mesh.rank(place._asdict()), replicas, prices, 1.0, 1.0)
+    return found
+
+
+def _is_exact(nodes: Mapping[Coordinates, Node], *, links_are_shared: bool) -> bool:
+    """Say whether the tied embedding costs the same in all replicas, and tails use no links of passes."""
+    tied: dict[tuple[int, int], object] = {}
+    for place, node in nodes.items():
+        price = _spent(node.prices.tied)
+        if tied.setdefault((place.pp, place.tp), price) != price:
+            return False
+    if not links_are_shared:
+        return True
+    everywhere = [node.prices for node in nodes.values()]
+    passes = _kinds_of(price for prices in everywhere for price in _in_passes(prices))
+    updates = _kinds_of(price for prices in everywhere for price in (*prices.reduce, *prices.gather))
+    return not passes & updates
+
+
+def _in_passes(prices: RankPrices) -> list[Price | None]:
+    return [*prices.tensor.values(), prices.send_activation, prices.send_gradient]
+
+
+def _kinds_of(prices: Iterable[Price | None]) -> set[str]:
+    return {kind for price in prices if price for kind, busy_s in price.busy_s.items() if busy_s}
+
+
+def _spent(price: Price | None) -> object:
+    return price and price.spent
+
+
+def _lanes(
+    spec: StepSpec, first: Mapping[tuple[int, int], Node], sizes: _Sizes
+) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], float], tuple[tuple[int, int], ...]]:
+    """Sort the data-parallel groups of each stage: who pays the same and has the same slowest chip is one tail."""
+    speeds: dict[tuple[int, int], float] = {}
+    for rank, speed in spec.slow.items():
+        place = spec.mesh.coordinates(rank)
+        key = place["pp"], place["tp"]
+        speeds[key] = min(speed, speeds.get(key, 1.0))
+    groups = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
+    colours = []
+    for stage, tensor in groups:
+        prices = first[stage, tensor].prices
+        paid = (*map(_spent, prices.reduce), *map(_spent, prices.gather), _spent(prices.tied))
+        colours.append((stage, paid, speeds.get((stage, tensor), 1.0) if prices.gather else 1.0))
+    number = {group: index for index, group in enumerate(groups)}
+    is_tied = spec.model.tied_embeddings and sizes.pp > 1
+    pairs = [(number[0, tensor], number[sizes.pp - 1, tensor]) for tensor in range(sizes.tp)] if is_tied else []
+    found = refine(colours, [Meeting("tied", ((a, 1), (b, 1))) for a, b in pairs], [()] * len(groups)).colours
+    lanes: dict[tuple[int, int], int] = {}
+    names: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    slowest: dict[tuple[int, int], float] = {}
+    for group, colour in zip(groups, found, strict=True):
+        lane = lanes[group] = names[group[0]].setdefault(colour, len(names[group[0]]))
+        slowest[group[0], lane] = min(speeds.get(group, 1.0), slowest.get((group[0], lane), 1.0))
+    tied = dict.fromkeys((lanes[groups[a]], lanes[groups[b]]) for a, b in pairs)
+    return lanes, slowest, tuple(tied)
+
+
+def _rows(nodes: Mapping[Coordinates, Node], sizes: _Sizes) -> dict[tuple[int, int], int]:
+    """Sort the ranks of a tensor group by what their messages cost, in whatever replica, and by whom they come from."""
+    places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
+    sent: defaultdict[tuple[int, int], list[object]] = defaultdict(list)
+    for place, node in nodes.items():
+        prices = node.prices
+        sent[place.pp, place.tp] += [place.dp, _spent(prices.send_activation), _spent(prices.send_gradient)]
+    number = {place: index for index, place in enumerate(places)}
+    neighbours = [tuple(number.get((stage + step, tensor), -1) for step in (-1, 1)) for stage, tensor in places]
+    colours = refine([(place[0], *sent[place]) for place in places], [], neighbours).colours
+    names: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    return {
+        place: names[place[0]].setdefault(colour, len(names[place[0]]))
+        for place, colour in zip(places, colours, strict=True)
+    }
+
+
+def _kinds(blemish: Blemish, parts: Mapping[tuple[int, int], tuple[int, int]], sizes: _Sizes) -> Blemish:
+    """Say of the slow stages of a replica only which kinds of ranks they have.
+
+    In the first step all begin together, so there is no need to know to which tail a slow rank belongs.
+    """
+    by_stage: defaultdict[int, dict[int, float]] = defaultdict(dict)
+    for stage, tensor, speed in blemish.speeds:
+        by_stage[stage][tensor] = speed
+    kinds = (
+        (stage, part, speed)
+        for stage, slow in by_stage.items()
+        for part, speed in {(parts[stage, tensor], slow.get(tensor, 1.0)) for tensor in range(sizes.tp)}
+    )
+    return blemish._replace(speeds=tuple(sorted(kinds)))  # type: ignore[arg-type]  # said of kinds, not of ranks
+
+
+def _sorts(
+    spec: StepSpec,
+    teams: Replicas,
+    wrong: Mapping[int, Blemish],
+    parts: Mapping[tuple[int, int], tuple[int, int]],
+    sizes: _Sizes,
+) -> tuple[Sort, ...]:
+    """Return the classes of replicas with their teams; healthy replicas are counted, others are looked at one by one."""
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for replica in wrong:
+        members[teams.class_of(replica)].append(replica)
+    found = []
+    for number, each in enumerate(teams.classes):
+        kinds = [
+            _kinds_of_stage(spec, parts, stage=stage, listed=members[number], each=each, tensors=sizes.tp)
+            for stage in range(sizes.pp)
+        ]
+        found.append(Sort(each.first, each.replicas, each.like, tuple(kinds)))
+    return tuple(found)
+
+
+def _kinds_of_stage(
+    spec: StepSpec,
+    parts: Mapping[tuple[int, int], tuple[int, int]],
+    *,
+    stage: int,
+    listed: Sequence[int],
+    each: ReplicaClass,
+    tensors: int,
+) -> tuple[Kind, ...]:
+    """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank."""
+    counts: Counter[tuple[int, int, float]] = Counter()
+    firsts: dict[tuple[int, int, float], int] = {}
+    for replica in listed or (each.first,):
+        for tensor in range(tensors):
+            rank = spec.mesh.rank({"tp": tensor, "pp": stage, "dp": replica})
+            kind = (*parts[stage, tensor], spec.slow.get(rank, 1.0))
+            counts[kind] += 1 if listed else each.replicas
+            firsts[kind] = min(rank, firsts.get(kind, rank))
+    return tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts))
