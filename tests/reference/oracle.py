@@ -30,8 +30,8 @@ Gradients
 
 Weights
     From ZeRO-1 on weights are gathered, bucket by bucket. Up to ZeRO-2 all are asked for after the optimizer, last bucket
-    first, and waited for in that order. With prefetch they are asked for instead when the first forward turn through
-    a virtual stage begins, those of that virtual stage, and each is waited for when the turn comes to it. Under ZeRO-3 every turn
+    first, and waited for in that order. With prefetch they are asked for instead when the step begins, and each is
+    waited for when the first forward turn through its virtual stage comes to it. Under ZeRO-3 every turn
     asks for each bucket when it comes to it, or, with prefetch, some buckets ahead, and waits for it; if weights are
     kept, only the first forward turn through a virtual stage does. Forward turns meet the buckets last first.
 
@@ -336,10 +336,13 @@ class _Rank:
         self.groups = {axis: _group(world, groups, number) for axis, groups in machine.groups.items()}
         self.posted: dict[str, tuple[int, Flow]] = {}
         self.pending: list[tuple[str, _Call]] = []
+        self.asked: dict[int, tuple[str, _Call]] = {}
 
     def live(self, steps: int) -> Patience:
         turns = self.job.turns
         for _ in range(steps):
+            if self.job.zero < 3 and self.job.overlap == "prefetch":
+                self.asked = {bucket: self._gather(bucket) for bucket in reversed(range(len(self.job.gather)))}
             for number, (kind, microbatch, place) in enumerate(turns):
                 if kind == "F":
                     is_first = (kind, place) not in [(each[0], each[2]) for each in turns[:number]]
@@ -386,14 +389,13 @@ class _Rank:
         is_last: bool = False,
     ) -> Patience:
         ahead = self.job.prefetch if self.job.overlap == "prefetch" else 0
-        if self.job.zero < 3:
-            ahead = len(buckets)
-        asked: list[tuple[str, _Call]] = []
+        count = 0 if self.job.zero == 3 else len(buckets)  # up to ZeRO-2 all were asked for when the step began
         for position, bucket in enumerate(buckets):
-            while gathers and len(asked) <= min(position + ahead, len(buckets) - 1):
-                asked.append(self._gather(buckets[len(asked)]))
+            while gathers and count <= min(position + ahead, len(buckets) - 1):
+                self.asked[buckets[count]] = self._gather(buckets[count])
+                count += 1
             if gathers:
-                yield from self._await(*asked[position])
+                yield from self._await(*self.asked.pop(bucket))
             yield from self._perform(name, parts[position])
             if reduces:
                 yield from self._reduce(bucket, is_last)

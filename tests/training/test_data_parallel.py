@@ -186,3 +186,14 @@ def test_the_optimizer_updates_a_share(folder: Path, zero: int) -> None:
         simulate_small(folder, layout__zero=zero, layout__dp=dp).step.breakdown_s.optimizer for dp in (1, 8)
     )
     assert shared == pytest.approx(alone / (8 if zero else 1), rel=1e-4)
+
+
+def test_weights_of_all_virtual_stages_are_asked_for_when_the_step_begins(folder: Path) -> None:
+    # Asked for by each virtual stage at its turn they would hold the pipeline up; so prefetch is no slower than no prefetch.
+    shape = {"schedule__kind": "interleaved-1f1b", "schedule__virtual_stages": 4, "layout__pp": 2, "layout__dp": 8}
+    after, beside = (
+        simulate_small(folder, **shape, training__data_parallel_overlap=overlap, run__skew="off").step
+        for overlap in ("buckets", "prefetch")
+    )
+    assert beside.time_s < after.time_s
+    assert beside.breakdown_s.exposed_dp < after.breakdown_s.exposed_dp

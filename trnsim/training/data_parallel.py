@@ -95,6 +95,14 @@ class DataParallel:
     copies: Collective | None
     step: int
     pending: list[Launched] = field(default_factory=list)
+    gathering: dict[int, Launched] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Ask for all the weights that other ranks have updated, where passes wait for them; those needed first, first."""
+        sharding = self.exchanges.sharding
+        if sharding.gathers_in_passes and sharding.zero < 3:
+            for number, launch in _last_first(self.exchanges.gather):
+                self.gathering[number] = self._launch(launch, "weights", number)
 
     def forward(self, turn: Pass, work: StagePasses, *, is_first: bool) -> Story:
         """Run a forward pass, waiting for each bucket of weights where they are gathered for it."""
@@ -138,14 +146,13 @@ class DataParallel:
         is_last: bool = False,
     ) -> Story:
         """Run a pass bucket by bucket."""
-        sharding = self.exchanges.sharding
-        gathering: list[Launched] = []
-        ahead = sharding.gathers_ahead if sharding.zero == 3 else len(buckets)
+        ahead = self.exchanges.sharding.gathers_ahead
         for position, (number, segment) in enumerate(zip(buckets, segments, strict=True)):
             if gathers:
-                wanted = buckets[len(gathering) : position + ahead + 1]
-                gathering += [self._launch(self.exchanges.gather[each], turn, each) for each in wanted]
-                yield from self.rank.wait(*gathering[position])
+                for wanted in buckets[position : position + ahead + 1]:
+                    if wanted not in self.gathering:
+                        self.gathering[wanted] = self._launch(self.exchanges.gather[wanted], turn, wanted)
+                yield from self.rank.wait(*self.gathering.pop(number))
             yield from self.rank.perform(segment, self.tensor, (turn, number))
             if reduces:
                 yield from self._reduce(number, turn, is_last=is_last)

@@ -131,6 +131,7 @@ class Step:
 
     def passes(self) -> Story:
         """Go forward and backward in the order of the schedule."""
+        self.data.begin()
         turns = list(enumerate(self.plan.turns))
         first_forward = _by_virtual_stage((number, turn) for number, turn in reversed(turns) if turn.kind == "F")
         last_backward = _by_virtual_stage((number, turn) for number, turn in turns if turn.kind == "B")
