@@ -33,14 +33,15 @@ def test_gives_what_its_header_and_the_fingerprints_say(name: str) -> None:
     assert (entry["step_s"], entry["mfu"]) == pytest.approx((result.step.time_s, result.step.mfu), rel=1e-9), RERUN
     chips = result.cluster.chips  # D16: the skew is marked where no run as large was measured
     beyond = (f"skew with scale is extrapolated: {chips:,} chips, measured up to 12,288 accelerators",)
-    large_step = (THE_STEP_IS_LARGE,) if name == "trn3-million" else ()
+    large_step = (THE_STEP_IS_LARGE,) if name.startswith("trn3-million") else ()
     nearly_full = (NEARLY_FULL[name],) if name in NEARLY_FULL else ()
     assert result.warnings == (*large_step, *nearly_full, *(beyond if chips > 12_288 else ()))
     # One screen shows everything that was derived and every default.
     summary = " ".join(result.summary().split())
     shown = [f"{key}: {text}" for key, text in result.derived.items()]
     shown += [f"{key.rpartition('.')[2]} {text}" for key, text in result.defaults.items()]
-    assert [fact for fact in shown if fact not in summary] == []
+    assert scenario.perturbations or [fact for fact in shown if fact not in summary] == []
+    assert all(f"{each.name}: {each.struck} struck" in summary for each in result.perturbations)
 
 
 def test_every_scenario_and_no_other_has_a_fingerprint_and_a_reason() -> None:

@@ -26,6 +26,7 @@ _KINDS_COLUMNS = 40
 _CAN_WAIT = ("ranks", "logical cores", "tokens per step")
 _MOST_LINKS = 3
 _MOST_WARNING_LINES = 6
+_MOST_PERTURBATIONS = 3
 _BAR_COLUMNS = 14
 
 
@@ -41,6 +42,7 @@ def summary_text(result: Result) -> str:
         "",
         *_beside(_memory(result), _network(result)),
         "",
+        *_perturbations(result),
     ]
     tail = [
         *_paragraph("defaults", _defaults(result.defaults), most_lines=5),
@@ -166,6 +168,19 @@ def _warnings(warnings: tuple[str, ...], room: int) -> list[str]:
             return [*lines, _line("warning", f"{len(warnings) - position} more in the JSON document")]
         lines += paragraph
     return lines
+
+
+def _perturbations(result: Result) -> list[str]:
+    """Say what each perturbation strikes and costs; the step without it is in the JSON document."""
+    lines = []
+    for number, each in enumerate(result.perturbations[:_MOST_PERTURBATIONS]):
+        more = ", ..." if each.struck > 1 else ""
+        where = f" ({each.places[0]}{more})" if each.places else ""
+        share = _percent(each.cost_s / each.without_s)
+        text = f"{each.name}: {each.struck:,} struck{where}, {format_time(each.cost_s)} of the step ({share} of that without)"
+        lines += _paragraph("" if number else "perturbed", text, most_lines=2)
+    left_out = len(result.perturbations) - _MOST_PERTURBATIONS
+    return [*lines, _line("", f"{left_out} more in the JSON document")] if left_out > 0 else lines
 
 
 def _beside(left: list[str], right: list[str]) -> list[str]:

@@ -38,19 +38,11 @@ def _cost(scenario: Scenario, machine: Machine, run: Simulated, name: str) -> Pe
     return PerturbationCost(name, hits.struck, hits.places, time_s, run.window.duration_s - time_s)
 
 
-def cohort_notes(machine: Machine, run: Simulated, costs: tuple[PerturbationCost, ...]) -> dict[str, str]:
-    """Say how many cohorts stand for the ranks and why, what sets the pace, and what each perturbation costs."""
+def cohort_notes(machine: Machine, run: Simulated) -> dict[str, str]:
+    """Say how many cohorts stand for the ranks of a perturbed run and why, and what sets the pace."""
     if not run.spec.impairments.chips and not run.spec.impairments.of_links:
         return {}
-    notes = {"cohorts": _why(run), "pace": _pace(machine, run)}
-    for cost in costs:
-        share = cost.cost_s / cost.without_s
-        where = ", ".join(cost.places) + (", ..." if cost.struck > len(cost.places) else "")
-        notes[f"perturbation {cost.name}"] = (
-            f"{cost.struck:,} struck ({where}); the step is {format_time(cost.without_s)} without it, so it costs "
-            f"{format_time(cost.cost_s)} ({100 * share:.2g} %)"
-        )
-    return notes
+    return {"pace": _pace(machine, run), "cohorts": _why(run)}
 
 
 def _why(run: Simulated) -> str:

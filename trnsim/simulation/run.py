@@ -78,7 +78,7 @@ def simulate(scenario: Scenario) -> Result:
         tiers=traffic.tier_facts(run.spec.mesh, sent),
         waterfall=facts.waterfall_facts(scenario, run),
         assumptions=assumptions(scenario),
-        derived={**cohort_notes(machine, run, costs), **traffic.derived_algorithms(sent), **scenario.derived},
+        derived={**cohort_notes(machine, run), **traffic.derived_algorithms(sent), **scenario.derived},
         defaults=scenario.defaults,
         warnings=(*scenario.warnings, *_warnings(scenario, run, memories)),
         perturbations=costs,
