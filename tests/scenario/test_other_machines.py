@@ -38,6 +38,7 @@ def test_a_gpu_is_one_rank_and_has_no_lnc(base: Callable[..., Scenario]) -> None
         ("cluster.lnc=2", "cluster.lnc", "h100 has no NeuronCores; leave the key out"),
         ("layout.rank=logical_core", "layout.rank", "h100 has no logical cores; each chip is one rank: chip"),
         ("collectives.policy=neuron", "collectives.policy", "Neuron does not run on h100; choose fastest"),
+        ("training.optimizer_offload=true", "training.optimizer_offload", "no host_bandwidth of dgx-h100"),
         ("run.mfu_peak=tensor_engine", "run.mfu_peak", "has no peak of its tensor engines"),
     ],
 )

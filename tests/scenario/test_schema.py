@@ -17,7 +17,7 @@ def test_every_key_of_the_contract_is_there_and_no_other() -> None:
     assert keys["ClusterTable"] == {"server", "servers", "fabric", "lnc", "allow_idle", "software"}
     assert keys["TrainingTable"] == {
         "sequence_length", "global_batch", "micro_batch", "precision", "fp8_matmuls", "fp8_operands",
-        "attention", "gradient_dtype", "reduce_dtype", "states", "fused_update", "cross_entropy", "recompute",
+        "attention", "gradient_dtype", "reduce_dtype", "states", "fused_update", "optimizer_offload", "cross_entropy", "recompute",
         "recompute_early_stop", "bucket_parameters", "data_parallel_overlap", "tensor_parallel_overlap", "prefetch",
     }  # fmt: skip
     assert keys["LayoutTable"] == {

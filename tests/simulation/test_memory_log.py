@@ -124,3 +124,21 @@ def test_an_update_of_many_kernels_needs_12_bytes_more_a_parameter(folder: Path)
     assert [memory.terms.buffers for memory in stage_memories(scenario)][
         report.worst.stage
     ] == report.worst.terms.buffers
+
+
+def test_states_with_the_host_take_no_memory_and_pass_over_its_link(folder: Path) -> None:
+    # 12 bytes a parameter each way at once over the host's 64 GB/s, against 34 bytes of traffic in HBM at 4.9 TB/s.
+    kept = load_small(folder, layout__zero=0, layout__dp=1, layout__pp=1, training__global_batch=1)
+    away = load_small(
+        folder,
+        layout__zero=0,
+        layout__dp=1,
+        layout__pp=1,
+        training__global_batch=1,
+        training__optimizer_offload="true",
+    )
+    before, after = trnsim.simulate(kept), trnsim.simulate(away)
+    assert after.memory.by_term_bytes.optimizer == 0
+    parameters = before.memory.by_term_bytes.optimizer // 12
+    assert after.step.breakdown_s.optimizer == pytest.approx(12 * parameters / 64e9, rel=1e-9)
+    assert after.step.breakdown_s.optimizer > 10 * before.step.breakdown_s.optimizer

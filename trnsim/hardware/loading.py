@@ -117,6 +117,7 @@ def load_server(name_or_path: str, relative_to: Path | None = None) -> Server:
         instance_use=None if file.instance_use is None else _instance_use(file.instance_use),
         scale_up=_scale_up(entry),
         scale_out=None if file.scale_out is None else _link(entry, file.scale_out.kind, file.scale_out),
+        host_bandwidth_bytes_per_s=None if file.host_bandwidth is None else entry.sourced(file.host_bandwidth),
         ring_chip_order=order
         and tuple(first + chip for first in range(0, file.chips.value, per_host) for chip in order),
         basis=_server_basis(entry),

@@ -211,6 +211,9 @@ class ServerFile(SourcedFile):
     links: dict[str, LinkTable] = Field(default_factory=dict)
     scale_up: Annotated[TorusTable | SwitchedTable | StarTable | NoScaleUpTable, Field(discriminator="kind")]
     scale_out: ScaleOutTable | None = None
+    host_bandwidth: SourcedValue[Bandwidth] | None = Field(
+        default=None, description="between the memory of the host and each chip, in one direction"
+    )
     facts: dict[str, SourcedValue[str | int]] = Field(default_factory=dict)
 
 

@@ -150,6 +150,8 @@ class Server:
         How the chips are joined.
     scale_out
         Link of each chip to the network between servers, its share of the host's NICs; None for a server that cannot be one of several.
+    host_bandwidth_bytes_per_s
+        Between the memory of the host and each chip, in one direction; None where it is not known.
     ring_chip_order
         Order in which NxD fills the chips of the server where its tensor-parallel groups are to close into rings, a
         permutation of all chips; None where it counts upward.
@@ -170,6 +172,7 @@ class Server:
     instance_use: InstanceUse | None
     scale_up: ScaleUp
     scale_out: LinkClass | None
+    host_bandwidth_bytes_per_s: Sourced[float] | None
     ring_chip_order: tuple[int, ...] | None
     basis: Mapping[str, Sourced[Any]]
     facts: Mapping[str, Sourced[Any]]

@@ -139,6 +139,7 @@ def _training(draft: Draft, dp: int) -> Training:
         gradient_dtype=table.gradient_dtype,
         states=table.states,
         fused_update=table.fused_update,
+        optimizer_offload=table.optimizer_offload,
         cross_entropy=table.cross_entropy,
         reduce_dtype=table.reduce_dtype or table.gradient_dtype,
         recompute=recompute,

@@ -201,6 +201,10 @@ class TrainingTable(Table):
     fused_update: bool = Field(
         default=True, description="whether Adam is one kernel; else it needs 12 bytes more a parameter while it updates"
     )
+    optimizer_offload: bool = Field(
+        default=False,
+        description="whether Adam's states stay in the memory of the host and pass through the chip while it updates",
+    )
     cross_entropy: Annotated[str, Choice("fused", "eager")] = Field(
         default="fused",
         description="how the loss is computed: fused, 6 bytes a logit; eager, as PyTorch does it step by step in fp32, 14",

@@ -74,6 +74,8 @@ class Training:
         What Adam keeps of a parameter: ``"master"``, ``"fp32"`` or ``"bf16"``.
     fused_update
         Whether Adam is one kernel, and needs no memory of its own.
+    optimizer_offload
+        Whether its states stay in the memory of the host.
     cross_entropy
         ``"fused"`` or ``"eager"``: what the loss needs for a moment.
     recompute
@@ -101,6 +103,7 @@ class Training:
     reduce_dtype: str
     states: str
     fused_update: bool
+    optimizer_offload: bool
     cross_entropy: str
     recompute: str | frozenset[str]
     recompute_early_stop: bool

@@ -135,6 +135,11 @@ def _at(value: Sourced[float], bound: Bound) -> float:
     return value.value if found is None else found
 
 
+def _host_bytes_per_s(scenario: Scenario) -> float | None:
+    written = scenario.cluster.server.host_bandwidth_bytes_per_s
+    return None if written is None else written.value / scenario.ranks_per_chip
+
+
 def build_shard(scenario: Scenario) -> Shard:
     """Return what a rank of a scenario takes of a layer."""
     training, layout = scenario.training, scenario.layout
@@ -182,6 +187,7 @@ def build_step(scenario: Scenario, machine: Machine, rates: Rates, *, folding: b
         microbatches=scenario.microbatches,
         sharding=build_sharding(scenario),
         states=STATES[training.states],
+        host_bytes_per_s=_host_bytes_per_s(scenario) if training.optimizer_offload else None,
         bucket_parameters=training.bucket_parameters,
         ring=training.tensor_parallel_overlap == "ring" and layout.sequence_parallel and layout.tp > 1,
         steps=scenario.run.steps,

@@ -56,7 +56,7 @@ class Counter:
         scenario, sharding = self.scenario, build_sharding(self.scenario)
         passes = {place: self._passes(place, sharding) for place in scenario.pipeline.virtual_stages_of(stage)}
         training = scenario.training
-        return RankMemory(passes, sharding, STATES[training.states], fused_update=training.fused_update)
+        return RankMemory(passes, sharding, STATES[training.states], training.fused_update, training.optimizer_offload)
 
     def _passes(self, place: int, sharding: Sharding) -> PassMemory:
         scenario, split = self.scenario, self.scenario.layout.stages

@@ -97,7 +97,7 @@ class Planner:
     def plan(self, node: Node) -> RankPlan:
         """Return the plan of a node's ranks."""
         spec, stage, prices, skewed = self.spec, node.stage, node.prices, self._skewed
-        update_s = spec.rates.at_speed(node.speed).memory_s(spec.optimizer_bytes(stage.parameters))
+        update_s = spec.update_s(stage.parameters, spec.rates.at_speed(node.speed))
         return RankPlan(
             turns=stage.turns,
             passes={place: self._passes(held, node) for place, held in stage.virtual_stages.items()},

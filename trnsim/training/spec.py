@@ -41,6 +41,8 @@ class StepSpec:
         What data-parallel ranks share, and what they exchange beside the passes.
     states
         Bytes of a parameter that are kept from step to step.
+    host_bytes_per_s
+        Of one rank, in one direction, where the states of the optimizer stay with the host; None where they do not.
     bucket_parameters
         Parameters of a gradient bucket; ZeRO-3 has one for each block.
     ring
@@ -67,6 +69,7 @@ class StepSpec:
     microbatches: int
     sharding: Sharding
     states: StateBytes
+    host_bytes_per_s: float | None
     bucket_parameters: int
     ring: bool
     steps: int
@@ -89,6 +92,17 @@ class StepSpec:
     def tied_bytes(self) -> int:
         """Bytes of one rank's gradients of a tied embedding."""
         return self.shard.vocabulary // self.shard.tp * self.model.hidden_size * self.sharding.reduce_bytes
+
+    def update_s(self, parameters: int, rates: Rates) -> float:
+        """Time of the optimizer: in HBM, or where its states are with the host, over the way there if that takes longer.
+
+        States go both ways at once, and the update waits for the slower of HBM and that way, not for both.
+        """
+        in_memory_s = rates.memory_s(self.optimizer_bytes(parameters))
+        if self.host_bytes_per_s is None:
+            return in_memory_s
+        moved = self.states.optimizer * -(-parameters // self.sharding.optimizer_shards)
+        return max(in_memory_s, moved / self.host_bytes_per_s)
 
     def optimizer_bytes(self, parameters: int) -> int:
         """HBM traffic of the optimizer: gradient read, states read and written, a bf16 weight written if it is apart."""

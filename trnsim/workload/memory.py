@@ -163,12 +163,15 @@ class RankMemory:
         Bytes of a parameter.
     fused_update
         Whether the update is one kernel and needs nothing beside the states.
+    offload
+        Whether the optimizer's states are in the memory of the host.
     """
 
     passes: Mapping[int, PassMemory]
     sharding: Sharding
     states: StateBytes = STATES["master"]
     fused_update: bool = True
+    offload: bool = False
 
     @property
     def at_rest(self) -> MemoryTerms:
@@ -179,7 +182,7 @@ class RankMemory:
         return MemoryTerms(
             weights=states.weight * -(-parameters // sharding.weight_shards),
             gradients=sharding.gradient_bytes * -(-parameters // sharding.gradient_shards),
-            optimizer=states.optimizer * -(-parameters // sharding.optimizer_shards),
+            optimizer=0 if self.offload else states.optimizer * -(-parameters // sharding.optimizer_shards),
             activations=0,
             communication=WEIGHT_BYTES * parameters if kept else 0,
             buffers=0,

@@ -59,8 +59,8 @@ def test_every_key_becomes_the_one_with_its_meaning(imported: Importer) -> None:
         ({"training__mixed_precision_reduce": '"bfloat16"'}, "training", "gradient_dtype", "bf16"),
         ({"model__converters": '["float8"]'}, "training", "precision", "fp8"),
         ({"model__converters": '"quantize.linear.mx"'}, "training", "precision", "fp8"),
-        ({"parallelism__fsdp_reshard_after_forward": '"never"'}, "layout", "zero", 2),
-        ({"parallelism__pipeline_parallel_degree": "4"}, "layout", "zero", 2),
+        ({"parallelism__fsdp_reshard_after_forward": '"never"'}, "layout", "reshard_after_forward", False),
+        ({"parallelism__pipeline_parallel_degree": "4"}, "layout", "reshard_after_forward", False),
         (
             {"parallelism__pipeline_parallel_degree": "4", "parallelism__fsdp_reshard_after_forward": '"always"'},
             "layout",
@@ -69,6 +69,7 @@ def test_every_key_becomes_the_one_with_its_meaning(imported: Importer) -> None:
         ),
         ({"parallelism__data_parallel_replicate_degree": "32"}, "layout", "zero", 0),
         ({"parallelism__data_parallel_replicate_degree": "4"}, "layout", "zero", 3),
+        ({"parallelism__data_parallel_replicate_degree": "4"}, "layout", "zero_group", 8),
         ({"parallelism__pipeline_parallel_degree": "4"}, "training", "micro_batch", 1),
         ({"parallelism__pipeline_parallel_degree": "4"}, "training", "global_batch", 16),
         ({"parallelism__pipeline_parallel_degree": "4"}, "schedule", "kind", "1f1b"),
@@ -170,6 +171,5 @@ def test_report_names_every_key_that_was_left_out(imported: Importer) -> None:
     report = "\n".join(imported("torchtitan", text, **GIVEN).report)
     left_out = report.partition("as not modelled:")[2].partition("\nnot understood")[0]
     assert "parallelism.enable_async_tensor_parallel = true" in left_out
-    assert "parallelism.data_parallel_replicate_degree = 4: 4 replicas of groups" in left_out
     assert "not understood:\n  parallelism.teapot = 1\n" in report
     assert "the optimizer's settings: optimizer.lr" in report

@@ -136,8 +136,9 @@ def _layout(translation: Translation, model: Transformer | None) -> None:
 def _sharding(translation: Translation) -> None:
     value = translation.value
     if value("use_torch_fsdp2"):
-        keeps = value("torch_fsdp2_reshard_after_forward") is False
-        translation.write("layout.zero", 2 if keeps else 3, "use_torch_fsdp2")
+        translation.write("layout.zero", 3, "use_torch_fsdp2")
+        if value("torch_fsdp2_reshard_after_forward") is False:
+            translation.write("layout.reshard_after_forward", False, "torch_fsdp2_reshard_after_forward")
     elif value("use_megatron_fsdp"):
         strategy = value("data_parallel_sharding_strategy", "no_shard")
         translation.write("layout.zero", _SHARDED[strategy], f"data_parallel_sharding_strategy {strategy}")
@@ -145,6 +146,8 @@ def _sharding(translation: Translation) -> None:
         translation.write("layout.zero", 1, "use_distributed_optimizer")
     else:
         translation.choose("layout.zero", 0, "Megatron's default, without use_distributed_optimizer")
+    if value("optimizer_cpu_offload"):
+        translation.write("training.optimizer_offload", True, "optimizer_cpu_offload")
     overlap = "none" if not value("overlap_grad_reduce") else "buckets"
     overlap = "prefetch" if value("overlap_grad_reduce") and value("overlap_param_gather") else overlap
     reason = "as overlap_grad_reduce and overlap_param_gather have it; both are off by default"

@@ -244,10 +244,11 @@ def _sharding(translation: Translation, dp: int | None) -> None:
     reshard = value("parallelism.fsdp_reshard_after_forward", "default")
     keeps = reshard == "never" or (reshard == "default" and translation.entries.get("layout.pp", 1) > 1)
     reason = f"FSDP with fsdp_reshard_after_forward {reshard}: weights are {'kept' if keeps else 'dropped'} after the forward pass"
-    translation.choose("layout.zero", 2 if keeps else 3, reason)
-    if replicas > 1:
-        what = f"{replicas} replicas of groups that shard among themselves; here all of dp shards"
-        translation.leave_out("parallelism.data_parallel_replicate_degree", what)
+    translation.choose("layout.zero", 3, reason)
+    if keeps:
+        translation.choose("layout.reshard_after_forward", False, reason)
+    if replicas > 1 and shards > 1:
+        translation.write("layout.zero_group", shards, "data_parallel_shard_degree")
 
 
 def _batch(translation: Translation, dp: int | None) -> None:

@@ -45,6 +45,13 @@ def neurons_rules_are_for_neuron(draft: Draft) -> Iterator[Problem]:
         yield draft.document.problem("collectives.policy", message)
 
 
+def the_way_to_the_host_is_known(draft: Draft) -> Iterator[Problem]:
+    """States of the optimizer can stay with the host where the catalog knows how they get there."""
+    if draft.file.training.optimizer_offload and draft.server and draft.server.host_bandwidth_bytes_per_s is None:
+        message = f"the catalog has no host_bandwidth of {draft.server.name}, so nothing can be left with its host"
+        yield draft.document.problem("training.optimizer_offload", message)
+
+
 def servers_can_be_several(draft: Draft) -> Iterator[Problem]:
     """Rule 17: a server without scale-out links (EFA) is alone."""
     if draft.server is not None and draft.server.scale_out is None and draft.file.cluster.servers > 1:
@@ -95,6 +102,7 @@ RULES = (
     Rule(("cluster.server", "collectives.policy"), neurons_rules_are_for_neuron),
     Rule(("cluster.server", "cluster.servers"), servers_can_be_several),
     Rule(("cluster.server", "cluster.servers", "cluster.fabric"), fabric_joins_servers),
+    Rule(("cluster.server", "training.optimizer_offload"), the_way_to_the_host_is_known),
     Rule(("cluster.server", "training.precision"), peak_is_known),
     Rule(("cluster.server", "training.precision", "run.mfu_peak"), tensor_engine_peak_is_known),
 )
