@@ -37,10 +37,8 @@ def test_bandwidths_of_a_server_of_gpus(
     ("server", "petaflops_bf16_sparse", "terabytes_per_s"),
     [("dgx-h100", 15.83, 26.8), ("dgx-b200", 36, 64), ("nvl72", 360, 576), ("gb300-nvl72", 360, 576)],
 )
-def test_totals_that_nvidia_prints_for_a_server(
-    server: str, petaflops_bf16_sparse: float, terabytes_per_s: float
-) -> None:
-    # printed with sparsity, which doubles the dense peak
+def test_totals_of_a_server(server: str, petaflops_bf16_sparse: float, terabytes_per_s: float) -> None:
+    # a whole machine is printed with sparsity, which doubles the dense peak
     chips, chip = load_server(server).chips, load_server(server).chip
     assert 2 * chips * chip.peak_flops_per_s["bf16"].value == pytest.approx(petaflops_bf16_sparse * 1e15, rel=1e-3)
     assert chips * chip.memory_bandwidth_bytes_per_s.value == pytest.approx(terabytes_per_s * 1e12)

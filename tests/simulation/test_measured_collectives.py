@@ -33,7 +33,7 @@ VALUES = {
         "ring.bandwidth_share": 1.08,
     },
     "nccl-b200": {"bandwidth_share": 0.91, "direct.launch_s": 112e-6, "ring.step_s": 4.51e-6},
-    "nccl-h200": {"bandwidth_share": 0.584, "direct.launch_s": 18.3e-6, "in-network.launch_s": 57.8e-6},
+    "nccl-h200": {"bandwidth_share": 0.712, "direct.launch_s": 18.3e-6, "in-network.launch_s": 57.8e-6},
 }
 
 

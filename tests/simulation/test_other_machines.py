@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import trnsim
+from trnsim import documents
 from trnsim.errors import InputError
 from trnsim.hardware import load_server, names
+from trnsim.topology.network_files import form_of, load_graph
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +55,28 @@ def test_a_ring_over_the_gpus_of_a_node() -> None:
     ).rows
     expected = 14 * (2**30 / 8 / link.effective_bytes_per_s + 2 * link.latency_s.value)
     assert row.time_s == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_graph_and_the_server_of_its_name_are_one_machine() -> None:
+    # law: whichever description is taken, chips, rate and latency are the same, and so is the time of a ring
+    both = [name for name in documents.names("topologies") if name in names("servers") and _is_graph(name)]
+    assert both == ["dgx-h100", "dgx-h200", "nvl72"]
+    for name in both:
+        graph, server = load_graph(name), load_server(name)
+        link, (kind,) = server.scale_up.switch, graph.kinds.values()  # type: ignore[union-attr] # a star
+        assert graph.network().endpoints == server.chips
+        assert set(graph.network().bytes_per_s) == {round(link.effective_bytes_per_s)}
+        assert kind.achieved_fraction.value == link.achieved_fraction.value
+        for end in ("low", "value", "high"):
+            assert getattr(kind.latency_s, end) == getattr(link.latency_s, end)
+        question = {"ranks": server.chips, "sizes": [2**20, 2**30], "algorithm": "ring"}
+        alone = trnsim.collective("all-reduce", on=name, **question)
+        among = trnsim.collective("all-reduce", on=name, servers=2, fabric="infiniband-ndr", **question)
+        assert [row.time_s for row in alone.rows] == pytest.approx([row.time_s for row in among.rows], rel=1e-6)
+
+
+def _is_graph(name: str) -> bool:
+    return form_of(documents.read_document(documents.locate("topologies", name))) == "graph"
 
 
 def test_a_server_of_gpus_names_no_fabric_by_itself() -> None:

@@ -132,11 +132,11 @@ def test_memories_of_chips_change_no_fact_but_the_number_of_links(server: str) -
 @pytest.mark.parametrize(
     ("name", "gigabytes", "is_exact"),
     [
-        ("dgx-h100", 4 * 450, True),
+        ("dgx-h100", 4 * 369, True),  # 0.82 of 450
         ("unequal-pods", 5 * 50, True),  # the trunk of 200 GB/s and one port, or five ports
         ("dgx-1v", 6 * 25, True),  # the four rungs between the quads: 2 + 2 + 1 + 1 cables
         ("clos-three-tier", 8 * 50, False),
-        ("nvl72", 36 * 900, False),
+        ("nvl72", 36 * 738, False),
     ],
 )
 def test_bisection_of_files(name: str, gigabytes: float, is_exact: bool) -> None:
