@@ -83,7 +83,7 @@ class Result:
         return to_dict(self)
 
     def summary(self) -> str:
-        """Return the run on one screen, as plain text of at most 48 lines and 110 columns."""
+        """Return the run on one screen, as plain text of at most 50 lines and 110 columns."""
         from trnsim.results.summary import summary_text
 
         return summary_text(self)

@@ -1,4 +1,4 @@
-"""A run on one screen, as plain text: at most 48 lines of 110 columns, ASCII apart from names."""
+"""A run on one screen, as plain text: at most 50 lines of 110 columns, ASCII apart from names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["summary_text"]
 
-_LINES = 48
+_LINES = 50
 _COLUMNS = 110
 _LEFT_COLUMNS = 54
 _LABEL_COLUMNS = 14
@@ -45,7 +45,7 @@ def summary_text(result: Result) -> str:
         *_perturbations(result),
     ]
     tail = [
-        *_paragraph("defaults", _defaults(result.defaults), most_lines=5),
+        *_paragraph("defaults", _defaults(result.defaults), most_lines=6),
         *_paragraph("numbers", _numbers(result), most_lines=2),
     ]
     room = _LINES - len(lines) - len(tail)
