@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_EVENTS", "ChunkFabric", "chunk_s"]
 
-MOST_EVENTS = 10**8
+MOST_EVENTS = 2 * 10**7
 """Events of messages that are followed one by one, of a collective or of a step: some minutes."""
 
 _MESSAGE_PHASE = Phase((Move(Hops(first=0, step=1, count=1, distance=1, span=2), Pieces(1)),))
