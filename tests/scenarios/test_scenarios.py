@@ -16,7 +16,6 @@ RERUN = 'if the change is meant: python tests/scenarios/update.py "why"'
 
 NEARLY_FULL = {
     "llama3.1-405b-h100": "memory of stage 1 is 95% of its limit; measured runs this full are 20 to 45 % slow",
-    "trn3-interleaved": "memory of stage 0 is 92% of its limit; measured runs this full are 20 to 45 % slow",
 }
 THE_STEP_IS_LARGE = "one step has 444,480 x 8,192 = 3.64 G tokens; few trainings go beyond 100 M"
 
