@@ -16,7 +16,9 @@ from trnsim.collectives import busbw_factor
 from trnsim.engine import account
 from trnsim.parallel import Sharding
 from trnsim.schedules import Pipeline
+from trnsim.simulation.machine import build_machine
 from trnsim.simulation.memory import stage_memories
+from trnsim.simulation.simulated import run_engine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,8 +113,14 @@ def test_copies_are_summed_after_the_ranks_that_share() -> None:
 
 
 def test_at_most_two_buckets_of_shared_gradients_are_whole() -> None:
-    # Reductions of 6 ms, blocks of 2 ms: a bucket leaves when the one before is reduced. b, then 4 r.
-    assert step_ms(replace(PREFETCH, zero=2), microbatches=1, reduce_s=6e-3) == pytest.approx(4 + 2 + 4 * 6)
+    # Reductions of 6 ms, blocks of 2 ms: a bucket leaves when the one before is reduced, which is waited for in the pass.
+    slow = exchanges(replace(PREFETCH, zero=2), reduce_s=6e-3, buckets=4)
+    rank = plan("1f1b", 0, Pipeline(1, 1), passes(F, B, segments=4), exchanges=slow)
+    engine, window = run_pipeline([rank], replicas=8)
+    assert window.end_ps == (4 + 2 + 4 * 6) * MS
+    names = [row.operation.name for row in engine.cohorts[0].log.rows()]
+    waits = [name for number in range(3) for name in ("backward", f"gradients {number}")]
+    assert names == ["forward", "backward", *waits, "gradients 3", "optimizer"]
 
 
 def sent_bytes(result: Result) -> float:
@@ -139,6 +147,15 @@ def test_hybrid_sharding_sums_a_share_between_the_groups(folder: Path) -> None:
     result = simulate_small(folder, **one, layout__zero_group=4)
     parameters = result.stages[0].parameters
     assert sent_bytes(result) == pytest.approx(2 * parameters * (2 * 3 / 4 + 1 / 4), rel=1e-6)
+
+
+def test_what_is_summed_between_groups_is_priced_as_a_share(folder: Path) -> None:
+    # An all-reduce over 2 copies of a quarter of a bucket: 2 (2 - 1) shares on the wires, each over 1 to 3 links.
+    scenario = load_small(folder, layout__tp=1, layout__pp=1, layout__dp=8, layout__zero_group=4)
+    node = run_engine(scenario, build_machine(scenario), folding=True).folding.nodes[0]
+    for bucket, price in zip(node.stage.buckets, node.prices.merge, strict=True):
+        share = 4 * -(-bucket.parameters // 4)
+        assert 1 <= sum(price.bytes_by_kind.values()) / (2 * share) <= 3
 
 
 @given(st.sampled_from([2, 4, 8]), st.sampled_from(["fp32", "bf16"]), st.sampled_from(["master", "fp32", "bf16"]))

@@ -26,6 +26,7 @@ _KINDS_COLUMNS = 40
 _CAN_WAIT = ("ranks", "logical cores", "tokens per step")
 _MOST_LINKS = 3
 _MOST_WARNING_LINES = 6
+_LEAST_DEFAULTS_LINES = 5
 _MOST_PERTURBATIONS = 3
 _BAR_COLUMNS = 14
 
@@ -44,14 +45,20 @@ def summary_text(result: Result) -> str:
         "",
         *_perturbations(result),
     ]
-    tail = [
-        *_paragraph("defaults", _defaults(result.defaults), most_lines=6),
-        *_paragraph("numbers", _numbers(result), most_lines=2),
-    ]
-    room = _LINES - len(lines) - len(tail)
-    warnings = _warnings(result.warnings, min(_MOST_WARNING_LINES, room - 1))
-    derived = _paragraph("derived", _pairs(_answers_first(result.derived)), most_lines=room - len(warnings))
-    return "\n".join(line[:_COLUMNS].rstrip() for line in (*lines, *derived, *tail, *warnings)) + "\n"
+    lines += _notes(result, _LINES - len(lines))
+    return "\n".join(line[:_COLUMNS].rstrip() for line in lines) + "\n"
+
+
+def _notes(result: Result, room: int) -> list[str]:
+    """Say what was derived, what was taken by default, what it rests on, and warn; the first two get what room is left."""
+    warnings = _warnings(result.warnings, min(_MOST_WARNING_LINES, room - 3 - _LEAST_DEFAULTS_LINES))
+    room -= len(warnings)
+    derived, defaults = _pairs(_answers_first(result.derived)), _defaults(result.defaults)
+    wanted = {text: len(_paragraph("", text, most_lines=_LINES)) for text in (derived, defaults)}
+    numbers = _paragraph("numbers", _numbers(result), most_lines=2 if sum(wanted.values()) + 2 <= room else 1)
+    room -= len(numbers)
+    shown = _paragraph("defaults", defaults, most_lines=max(_LEAST_DEFAULTS_LINES, room - wanted[derived]))
+    return [*_paragraph("derived", derived, most_lines=room - len(shown)), *shown, *numbers, *warnings]
 
 
 def _answers_first(derived: Mapping[str, str]) -> dict[str, str]:
