@@ -142,3 +142,5 @@ def test_states_with_the_host_take_no_memory_and_pass_over_its_link(folder: Path
     parameters = before.memory.by_term_bytes.optimizer // 12
     assert after.step.breakdown_s.optimizer == pytest.approx(12 * parameters / 64e9, rel=1e-9)
     assert after.step.breakdown_s.optimizer > 10 * before.step.breakdown_s.optimizer
+    assert "server.host_bandwidth_bytes_per_s" in after.assumptions.assumed
+    assert "server.host_bandwidth_bytes_per_s" not in before.assumptions.assumed

@@ -44,6 +44,8 @@ def _unused(scenario: Scenario) -> Iterator[str]:
     yield from ("server.chip.tensor_engine_flops_per_s.", "software.measured_rows", "software.recompute_fitted")
     if scenario.ranks_per_chip == 1:
         yield "server.chip.neuron_cores.link_"
+    if not scenario.training.optimizer_offload:
+        yield "server.host_bandwidth_bytes_per_s"
     if cluster.servers == 1:
         yield from ("server.scale_out.", "fabric.")
     elif cluster.fabric is not None:
