@@ -3,7 +3,7 @@
 Each schedule is one module in `trnsim.schedules.kinds` and is found there by its name.
 """
 
-from trnsim.schedules.order import Kind, Pass, Pipeline, Sends, held_at_peak
+from trnsim.schedules.order import Kind, Pass, Pipeline, Sends
 from trnsim.schedules.registry import (
     BrokenRule,
     broken_rules,
@@ -20,7 +20,6 @@ __all__ = [
     "Pipeline",
     "Sends",
     "broken_rules",
-    "held_at_peak",
     "interleaved_names",
     "schedule",
     "schedule_kind",

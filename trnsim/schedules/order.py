@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Kind", "Pass", "Pipeline", "Sends", "backward", "forward", "held_at_peak", "warmed_up"]
+__all__ = ["Kind", "Pass", "Pipeline", "Sends", "backward", "forward", "warmed_up"]
 
 Sends = Literal["blocking", "overlapped"]
 """Whether a stage waits until what it sends has arrived, or goes on working beside it."""
@@ -120,35 +120,3 @@ def warmed_up(warm_up: int, forwards: Sequence[Pass], backwards: Sequence[Pass])
     steady = len(forwards) - warm_up
     pairs = zip(forwards[warm_up:], backwards[:steady], strict=True)
     return (*forwards[:warm_up], *(each for pair in pairs for each in pair), *backwards[steady:])
-
-
-def held_at_peak(order: Iterable[Pass], sizes: Mapping[int, int]) -> dict[int, int]:
-    """Return how many passes of each virtual stage are in flight when a stage holds most.
-
-    A pass is in flight from its forward to its backward pass.
-
-    Parameters
-    ----------
-    order
-        The passes of a stage.
-    sizes
-        What one pass in flight takes, for each virtual stage of the stage. >= 0.
-
-    Examples
-    --------
-    >>> held_at_peak(warmed_up(2, forward(8, 1), backward(8, 1)), {1: 10})
-    {1: 3}
-    """
-    held = dict.fromkeys(sizes, 0)
-    now = most = 0
-    at_peak = dict(held)
-    for kind, _, place in order:
-        if kind == "B":
-            held[place] -= 1
-            now -= sizes[place]
-            continue
-        held[place] += 1
-        now += sizes[place]
-        if now > most:
-            most, at_peak = now, dict(held)
-    return at_peak
