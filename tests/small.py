@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import trnsim
@@ -36,12 +38,30 @@ run: {steps: 2}
 
 def load_small(folder: Path, **overrides: Any) -> Scenario:
     """Load the small scenario; keys are written with two underscores for a dot."""
-    path = folder / "small.yaml"
-    if not path.exists():
-        path.write_text(BASE, encoding="utf-8")
-    return trnsim.load(path, [f"{key.replace('__', '.')}={value}" for key, value in overrides.items()])
+    return trnsim.load(_file(folder), _written(overrides))
 
 
 def simulate_small(folder: Path, **overrides: Any) -> Result:
     """Simulate the small scenario."""
     return trnsim.simulate(load_small(folder, **overrides))
+
+
+def json_of_small(folder: Path, *, hash_seed: str, **overrides: Any) -> str:
+    """Simulate the small scenario in a process with a hash seed of its own; return its JSON document."""
+    code = (
+        "import sys, trnsim; from trnsim.results import json_text; "
+        "print(json_text(trnsim.simulate(trnsim.load(sys.argv[1], sys.argv[2:])).to_dict()))"
+    )
+    command = [sys.executable, "-c", code, str(_file(folder)), *_written(overrides)]
+    return subprocess.run(command, env={"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True).stdout
+
+
+def _file(folder: Path) -> Path:
+    path = folder / "small.yaml"
+    if not path.exists():
+        path.write_text(BASE, encoding="utf-8")
+    return path
+
+
+def _written(overrides: dict[str, Any]) -> list[str]:
+    return [f"{key.replace('__', '.')}={value}" for key, value in overrides.items()]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from small import load_small, simulate_small
+from small import json_of_small, load_small, simulate_small
 
 import trnsim
 from trnsim.errors import InputError
@@ -194,24 +192,10 @@ def test_messages_carry_the_bytes_of_the_price(
 
 def test_json_does_not_depend_on_hash_seeds(folder: Path) -> None:
     # The same bytes from processes with PYTHONHASHSEED 0 and 1.
-    load_small(folder)
-    code = (
-        "import sys, trnsim; from trnsim.results import json_text; "
-        "s = trnsim.load(sys.argv[1], ['run.fidelity=chunk', 'layout.pp=1', 'layout.dp=8', 'model.layers=2']); "
-        "print(json_text(trnsim.simulate(s).to_dict()))"
-    )
-    texts = {
-        subprocess.run(
-            [sys.executable, "-c", code, str(folder / "small.yaml")],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1")
-    }
-    assert len(texts) == 1
-    assert json.loads(texts.pop())["engine"]["cohorts"] == 16
+    keys = {"run__fidelity": "chunk", "layout__pp": 1, "layout__dp": 8, "model__layers": 2}
+    first, second = (json_of_small(folder, hash_seed=seed, **keys) for seed in ("0", "1"))
+    assert first == second
+    assert json.loads(first)["engine"]["cohorts"] == 16
 
 
 def test_folding_is_off_with_chunk(folder: Path) -> None:
