@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small import load_small
+from small import load_small, simulate_small
 
 import trnsim
+from trnsim.simulation.machine import build_machine, build_rates, build_step
 from trnsim.simulation.memory import stage_memories
 
 if TYPE_CHECKING:
@@ -126,21 +128,24 @@ def test_an_update_of_many_kernels_needs_12_bytes_more_a_parameter(folder: Path)
     ] == report.worst.terms.buffers
 
 
-def test_states_with_the_host_take_no_memory_and_pass_over_its_link(folder: Path) -> None:
-    # 12 bytes a parameter each way at once over the host's 64 GB/s, against 34 bytes of traffic in HBM at 4.9 TB/s.
-    kept = load_small(folder, layout__zero=0, layout__dp=1, layout__pp=1, training__global_batch=1)
-    away = load_small(
-        folder,
-        layout__zero=0,
-        layout__dp=1,
-        layout__pp=1,
-        training__global_batch=1,
-        training__optimizer_offload="true",
-    )
-    before, after = trnsim.simulate(kept), trnsim.simulate(away)
+@pytest.mark.parametrize(("rank", "ranks_per_chip"), [("chip", 1), ("logical_core", 4)])
+def test_states_with_the_host_take_no_memory_and_pass_over_its_link(
+    folder: Path, rank: str, ranks_per_chip: int
+) -> None:
+    # 12 bytes a parameter each way at once over a rank's part of 64 GB/s, against 34 bytes of traffic in HBM at 4.9 TB/s.
+    alone = {"layout__zero": 0, "layout__dp": 1, "layout__pp": 1, "training__global_batch": 1, "layout__rank": rank}
+    before = simulate_small(folder, **alone)
+    after = simulate_small(folder, **alone, training__optimizer_offload="true")
     assert after.memory.by_term_bytes.optimizer == 0
-    parameters = before.memory.by_term_bytes.optimizer // 12
-    assert after.step.breakdown_s.optimizer == pytest.approx(12 * parameters / 64e9, rel=1e-9)
+    states = before.memory.by_term_bytes.optimizer
+    assert after.step.breakdown_s.optimizer == pytest.approx(states / (64e9 / ranks_per_chip), rel=1e-9)
     assert after.step.breakdown_s.optimizer > 10 * before.step.breakdown_s.optimizer
     assert "server.host_bandwidth_bytes_per_s" in after.assumptions.assumed
     assert "server.host_bandwidth_bytes_per_s" not in before.assumptions.assumed
+
+
+def test_an_update_takes_the_longer_of_memory_and_the_way_to_the_host(folder: Path) -> None:
+    # a way without end to its bandwidth leaves what HBM takes
+    scenario = load_small(folder)
+    spec = build_step(scenario, build_machine(scenario), build_rates(scenario), folding=True)
+    assert replace(spec, host_bytes_per_s=1e30).update_s(10**9, spec.rates) == spec.update_s(10**9, spec.rates)
