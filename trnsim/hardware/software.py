@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trnsim.hardware.sourced import Sourced
 
-__all__ = ["SoftwareFamily"]
+__all__ = ["REGIMES", "SoftwareFamily"]
+
+REGIMES: Final = ("near the memory limit", "host-bound", "large, compute-bound", "general")
+"""Kinds of step whose errors differ; a step belongs to the first that fits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ can, and returns a :class:`Scenario` in which nothing is left to look up; all pr
 """
 
 from trnsim.scenario.hashing import sha256
-from trnsim.scenario.loading import load
+from trnsim.scenario.loading import load, resolve
 from trnsim.scenario.schema import json_schema
 from trnsim.scenario.spec import Cluster, Collectives, Layout, Run, Scenario, ScheduleSpec, Training
 
@@ -20,5 +20,6 @@ __all__ = [
     "Training",
     "json_schema",
     "load",
+    "resolve",
     "sha256",
 ]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trnsim.topology.perturbations import Perturbation
     from trnsim.workload import Transformer
 
-__all__ = ["load"]
+__all__ = ["load", "resolve"]
 
 
 def load(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -56,7 +56,17 @@ def load(path_or_name: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     >>> loaded.layout.dp, loaded.microbatches
     (32, 36)
     """
-    document = with_overrides(read_document(locate("scenarios", str(path_or_name))), overrides)
+    return resolve(with_overrides(read_document(locate("scenarios", str(path_or_name))), overrides))
+
+
+def resolve(document: Document) -> Scenario:
+    """Check and resolve a scenario that has been read, or was made as a document with a path.
+
+    Raises
+    ------
+    InputError
+        As :func:`load`.
+    """
     _refuse_other_kinds(document)
     draft, problems = read_draft(document)
     problems.extend(broken_rules(draft))

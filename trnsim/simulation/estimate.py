@@ -1,0 +1,78 @@
+"""One step of a scenario and how far to trust it, without the rest of a report: for studies of many scenarios."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trnsim.hardware.software import REGIMES
+from trnsim.simulation.machine import build_machine
+from trnsim.simulation.memory import NEARLY_FULL_FRACTION, memory_limit_bytes, stage_memories, worst
+from trnsim.simulation.run import run_scenario
+
+if TYPE_CHECKING:
+    from trnsim.scenario import Scenario
+    from trnsim.simulation.simulated import Simulated
+
+__all__ = ["Estimate", "estimate", "regime"]
+
+NEAR_MEMORY_LIMIT, HOST_BOUND, LARGE, GENERAL = REGIMES
+
+HOST_BOUND_FRACTION: Final = 0.05
+LARGE_CHIPS: Final = 64
+COMPUTE_BOUND_FRACTION: Final = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a study keeps of one simulated step.
+
+    Parameters
+    ----------
+    time_s
+        Time of the step.
+    regime
+        Which of `REGIMES` it belongs to.
+    """
+
+    time_s: float
+    regime: str
+
+
+def estimate(scenario: Scenario) -> Estimate:
+    """Simulate a step whether or not it fits in memory.
+
+    Raises
+    ------
+    InputError
+        As `trnsim.simulate`, but for memory.
+
+    Examples
+    --------
+    >>> import trnsim
+    >>> estimate(trnsim.load("trn3-ultraserver")).regime
+    'large, compute-bound'
+    """
+    run = run_scenario(scenario, build_machine(scenario))
+    return Estimate(run.window.duration_s, regime(scenario, run, worst(stage_memories(scenario)).terms.total))
+
+
+def regime(scenario: Scenario, run: Simulated, memory_bytes: int) -> str:
+    """Say in which regime a step is: by memory first, then by the host, then by size and by what its time goes into.
+
+    Parameters
+    ----------
+    scenario, run
+        The scenario and its run.
+    memory_bytes
+        What the rank needs that needs most.
+    """
+    if memory_bytes > NEARLY_FULL_FRACTION * memory_limit_bytes(scenario):
+        return NEAR_MEMORY_LIMIT
+    parts = run.account.by_heading()
+    total = sum(parts.values())
+    if parts.get("overhead", 0) > HOST_BOUND_FRACTION * total:
+        return HOST_BOUND
+    chips = -(-scenario.ranks // scenario.ranks_per_chip)
+    compute = parts.get("compute", 0) + parts.get("recompute", 0)
+    return LARGE if chips >= LARGE_CHIPS and compute >= COMPUTE_BOUND_FRACTION * total else GENERAL

@@ -1,0 +1,119 @@
+"""What is known and what is assumed of a set of measured runs: one file for each in `study/data/groups`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from trnsim.documents import Choice, Table, names, read_document, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups"]
+
+_FOLDER = Path(__file__).resolve().parent.parent / "data" / "groups"
+
+
+class MachineTable(Table):
+    """A machine of the catalog."""
+
+    server: str = Field(description="server of the catalog")
+    fabric: str = Field(description="network between servers")
+    software: str = Field(description="software family that its rows are simulated with")
+
+
+class PeerTable(Table):
+    """The error that another model has on the whole set."""
+
+    mape_percent: float = Field(description="mean absolute error of step time")
+    source: str = Field(description="who says so")
+
+
+class GroupFile(Table):
+    """What the columns of a set leave open."""
+
+    assumed: list[str] = Field(description="what is assumed, in words, for people who read the result")
+    hardware: dict[str, MachineTable] = Field(description="by the text of the column `hardware`, or *")
+    only: dict[str, list[str]] = Field(
+        default_factory=dict, description="cells that rows of the set have, by column; other rows are of GROUP/other"
+    )
+    without: dict[str, list[str]] = Field(
+        default_factory=dict, description="texts that cells of the set do not have in them, by column; as `only`"
+    )
+    least: dict[str, int] = Field(default_factory=dict, description="smallest value of a column; as `only`")
+    parts: str | None = Field(default=None, description="column by whose cells parts of the set are shown as well")
+    newest_of: list[str] = Field(
+        default_factory=list, description="columns of a configuration, of whose rows that of the newest software counts"
+    )
+    blanks: dict[str, str] = Field(default_factory=dict, description="what a blank cell stands for, by column")
+    words: dict[str, dict[str, str]] = Field(default_factory=dict, description="what a cell stands for, by column")
+    fastest: dict[str, list[str]] = Field(
+        default_factory=dict,
+        description="where `micro_batch` is blank: values to try by column, of which the fastest predicted counts",
+    )
+    hardware_flops: Annotated[str, Choice("megatron")] | None = Field(
+        default=None, description="rule by which the source counts FLOPs with recompute"
+    )
+    model_flops: Annotated[str, Choice("megatron", "palm")] | None = Field(
+        default=None, description="rule by which the source counts the FLOPs of MFU"
+    )
+    models: dict[str, str] = Field(default_factory=dict, description="models of the catalog by the column `model`")
+    positions: Literal["learned", "rotary"] = Field(default="rotary", description="learned positions are parameters")
+    rank: Literal["chip", "logical_core"] = "chip"
+    model: dict[str, Any] = Field(default_factory=dict, description="keys of the table `model` of a scenario")
+    training: dict[str, Any] = Field(default_factory=dict, description="keys of the table `training`")
+    layout: dict[str, Any] = Field(default_factory=dict, description="keys of the table `layout`")
+    schedule: dict[str, Any] = Field(default_factory=dict, description="keys of the table `schedule`")
+    peers: dict[str, PeerTable] = Field(default_factory=dict)
+
+
+def groups() -> dict[str, GroupFile]:
+    """Read what is assumed of every set that trnsim knows.
+
+    Examples
+    --------
+    >>> groups()["megascale"].blanks["micro_batch"]
+    '1'
+    """
+    found = {}
+    for name in names("groups", _FOLDER):
+        document = read_document(_FOLDER / f"{name}.yaml")
+        found[name] = validate(document, GroupFile)
+    return found
+
+
+def fill_blanks(cells: dict[str, str], known: Mapping[str, GroupFile]) -> dict[str, str]:
+    """Return the cells of a row with what is known or assumed of its set in place, and the name of the set that it is in."""
+    group = known.get(cells.get("group", ""))
+    if group is None:
+        return cells
+    filled = dict(cells)
+    for column, cell in group.blanks.items():
+        if not filled.get(column) and not (group.fastest and column in group.fastest):
+            filled[column] = cell
+    for column, meant in group.words.items():
+        filled[column] = meant.get(filled.get(column, ""), filled.get(column, ""))
+    if not _belongs(filled, group):
+        filled["group"] = f"{cells['group']}/other"
+    return filled
+
+
+def _belongs(cells: Mapping[str, str], group: GroupFile) -> bool:
+    """Say whether a row is of the set itself."""
+    for column, allowed in group.only.items():
+        if cells.get(column, "") not in allowed:
+            return False
+    for column, texts in group.without.items():
+        if any(text in cells.get(column, "") for text in texts):
+            return False
+    return all(_number(cells.get(column, "")) >= least for column, least in group.least.items())
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,140 @@
+"""Measured steps simulated, on all cores of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trnsim import scenario
+from trnsim.errors import InputError
+from trnsim.simulation.estimate import Estimate, estimate
+from trnsim.study.validation.configurations import UnclearRowError, scenarios_of
+from trnsim.study.validation.measurements import Measurement, Skipped, set_of
+from trnsim.workload import flops_per_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from trnsim.documents import Document
+    from trnsim.scenario import Scenario
+    from trnsim.study.validation.groups import GroupFile
+
+    Change = Callable[[Scenario], Scenario]
+
+__all__ = ["Prediction", "Task", "ideal_times", "predict", "tasks_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A measured step and what trnsim says of it.
+
+    Parameters
+    ----------
+    measurement
+        What was measured.
+    time_s, regime
+        What is predicted, and in which regime it lies.
+    ideal_s
+        Time that the model FLOPs of the step, with those of recompute, take at the peak of all chips, longer by the
+        bubble of the pipeline: what the trivial baseline divides by a constant.
+    """
+
+    measurement: Measurement
+    time_s: float
+    regime: str
+    ideal_s: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1."""
+        return self.time_s / self.measurement.time_s - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A measurement with the scenarios that stand for it; the fastest counts."""
+
+    measurement: Measurement
+    documents: tuple[Document, ...]
+
+
+def tasks_of(
+    found: Iterable[Measurement], known: Mapping[str, GroupFile]
+) -> tuple[tuple[Task, ...], tuple[Skipped, ...]]:
+    """Make scenarios of measured steps; what cannot be made is skipped, with the reason."""
+    tasks, skipped = [], []
+    for one in found:
+        try:
+            tasks.append(Task(one, scenarios_of(one.row, known.get(set_of(one.row)))))
+        except UnclearRowError as error:
+            skipped.append(Skipped(one.row, str(error), is_step=True))
+    return tuple(tasks), tuple(skipped)
+
+
+def predict(tasks: Iterable[Task], *, jobs: int, change: Change | None = None) -> Iterator[Prediction | Skipped]:
+    """Simulate measured steps.
+
+    Parameters
+    ----------
+    tasks
+        What to simulate.
+    jobs
+        Processes to use. >= 1, or -1 for as many as there are cores.
+    change
+        Returns another scenario to simulate in place of the one that was made, as a fit does.
+
+    Yields
+    ------
+    Prediction or Skipped
+        In the order of the tasks; what trnsim refuses to simulate is skipped, with the reason.
+    """
+    from joblib import Parallel, delayed
+
+    yield from Parallel(n_jobs=jobs, return_as="generator", batch_size=8)(
+        delayed(_predicted)(task, change) for task in tasks
+    )
+
+
+def ideal_times(tasks: Iterable[Task], *, jobs: int) -> Iterator[tuple[Measurement, float]]:
+    """Yield measured steps and their `ideal_s`; nothing is simulated."""
+    from joblib import Parallel, delayed
+
+    chosen = list(tasks)
+    times = Parallel(n_jobs=jobs, return_as="generator", batch_size=32)(delayed(_ideal_s)(task) for task in chosen)
+    yield from zip((task.measurement for task in chosen), times, strict=True)
+
+
+def _predicted(task: Task, change: Change | None) -> Prediction | Skipped:
+    best: tuple[Estimate, Scenario] | None = None
+    refusal = "no combination of what is tried divides the batch"
+    for document in task.documents:
+        try:
+            made = scenario.resolve(document)
+            found = estimate(change(made) if change else made)
+        except InputError as error:
+            refusal = "; ".join(problem.message for problem in error.problems)
+            continue
+        if best is None or found.time_s < best[0].time_s:
+            best = found, made
+    if best is None:
+        return Skipped(task.measurement.row, refusal, is_step=True)
+    found, made = best
+    if task.measurement.time_s < _busy_s(made):
+        return Skipped(task.measurement.row, "batch and time imply more than the peak of the chips", is_step=True)
+    return Prediction(task.measurement, found.time_s, found.regime, _ideal_s(task))
+
+
+def _busy_s(made: Scenario) -> float:
+    """Time that the model FLOPs of a step take at the peak of the chips in use."""
+    chip = made.cluster.server.chip
+    chips = made.ranks / made.ranks_per_chip
+    flops = flops_per_token(made.model, made.training.sequence_length, causal=True) * made.tokens
+    return flops / (chips * chip.peak_flops_per_s[made.training.precision].value)
+
+
+def _ideal_s(task: Task) -> float:
+    """Return the time that the baseline divides by an efficiency, of the first scenario that stands for a step."""
+    made = scenario.resolve(task.documents[0])
+    again = 4 / 3 if made.training.recompute == "full" else 1.0
+    stretch = (made.layout.pp - 1) / (made.schedule.virtual_stages * made.microbatches)
+    return _busy_s(made) * again * (1 + stretch)

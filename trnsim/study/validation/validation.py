@@ -1,0 +1,173 @@
+"""Measured tables against the simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trnsim import __version__
+from trnsim.study.measured import read_measured, shipped
+from trnsim.study.validation.groups import fill_blanks, groups
+from trnsim.study.validation.measurements import Skipped, measurements, set_of
+from trnsim.study.validation.predictions import Prediction, ideal_times, predict, tasks_of
+from trnsim.study.validation.scores import Baseline, score
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from trnsim.scenario import Scenario
+    from trnsim.study.measured import MeasuredRow
+    from trnsim.study.validation.groups import GroupFile
+    from trnsim.study.validation.predictions import Task
+    from trnsim.study.validation.scores import Score
+
+__all__ = ["SHIPPED_TABLES", "Validation", "validate"]
+
+SHIPPED_TABLES = ("training", "trainium-training")
+"""Tables that come with trnsim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Predictions beside measurements.
+
+    Parameters
+    ----------
+    predictions
+        What was simulated, in the order of the tables.
+    skipped
+        What was not, and why.
+    known
+        What is known and assumed of each set.
+    baseline
+        The trivial baseline.
+    """
+
+    predictions: tuple[Prediction, ...]
+    skipped: tuple[Skipped, ...]
+    known: Mapping[str, GroupFile]
+    baseline: Baseline
+
+    def sets(self) -> dict[str, Score]:
+        """Return the score of each set, and of the parts that some are shown in; in the order of the tables."""
+        names: dict[str, None] = {}
+        for row in self._rows():
+            names |= dict.fromkeys(self._sets_of(row))
+        return {name: self._score(name) for name in names}
+
+    def other_rows(self) -> dict[str, int]:
+        """Return how many rows were no step at all, by reason."""
+        found: dict[str, int] = {}
+        for one in self.skipped:
+            if not one.is_step:
+                found[one.reason] = found.get(one.reason, 0) + 1
+        return found
+
+    def assumed(self) -> dict[str, tuple[str, ...]]:
+        """Return what was assumed of each set that has rows."""
+        names = dict.fromkeys(set_of(row) for row in self._rows())
+        return {name: tuple(self.known[name].assumed) for name in names if name in self.known}
+
+    def to_dict(self, *, rows: bool = False) -> dict[str, Any]:
+        """Return the JSON document.
+
+        Parameters
+        ----------
+        rows
+            Whether to list each step.
+        """
+        document: dict[str, Any] = {
+            "trnsim": __version__,
+            "sets": {name: found.to_dict() for name, found in self.sets().items()},
+            "other_rows": self.other_rows(),
+            "assumed": {name: list(texts) for name, texts in self.assumed().items()},
+        }
+        if rows:
+            document["rows"] = [_row(one) for one in self.predictions]
+        return document
+
+    def _rows(self) -> Iterator[MeasuredRow]:
+        yield from (one.measurement.row for one in self.predictions)
+        yield from (one.row for one in self.skipped if one.is_step)
+
+    def _sets_of(self, row: MeasuredRow) -> tuple[str, ...]:
+        group = self.known.get(row.group)
+        if group is None or group.parts is None:
+            return (row.group,)
+        return (row.group, f"{row.group}/{getattr(row, group.parts)}")
+
+    def _score(self, name: str) -> Score:
+        return score(
+            [one for one in self.predictions if name in self._sets_of(one.measurement.row)],
+            [one.reason for one in self.skipped if one.is_step and name in self._sets_of(one.row)],
+            self.baseline,
+        )
+
+
+def validate(
+    tables: Sequence[Path] = (),
+    *,
+    jobs: int = -1,
+    change: Callable[[Scenario], Scenario] | None = None,
+    watch: Callable[[Iterable[Any], int], Iterable[Any]] = lambda found, _: found,
+) -> Validation:
+    """Simulate the steps of measured tables.
+
+    Parameters
+    ----------
+    tables
+        CSV files; by default those that come with trnsim.
+    jobs
+        Processes to use; -1 for as many as there are cores.
+    change
+        Returns another scenario to simulate in place of the one that stands for a row.
+    watch
+        Wraps an iterable of known length, to show progress.
+
+    Raises
+    ------
+    InputError
+        If a table cannot be read, has no rows, or lacks a column.
+    """
+    known = groups()
+    tasks, unclear = _tasks(tables or _own_tables(), known)
+    outcomes = list(watch(predict(tasks, jobs=jobs, change=change), len(tasks)))
+    predictions = tuple(one for one in outcomes if isinstance(one, Prediction))
+    refused = tuple(one for one in outcomes if isinstance(one, Skipped))
+    return Validation(predictions, (*unclear, *refused), known, _baseline(predictions, known, jobs, own=not tables))
+
+
+def _own_tables() -> list[Path]:
+    return [shipped(name) for name in SHIPPED_TABLES]
+
+
+def _tasks(tables: Sequence[Path], known: Mapping[str, GroupFile]) -> tuple[tuple[Task, ...], tuple[Skipped, ...]]:
+    """Return what can be simulated of tables, and what cannot."""
+    rows = [row for table in tables for row in read_measured(table, partial(fill_blanks, known=known))]
+    found, skipped = measurements(rows, known)
+    tasks, unclear = tasks_of(found, known)
+    return tasks, (*skipped, *unclear)
+
+
+def _baseline(predictions: Iterable[Prediction], known: Mapping[str, GroupFile], jobs: int, *, own: bool) -> Baseline:
+    """Fit the baseline to the calibration rows of the tables that come with trnsim."""
+    if own:
+        return Baseline.fitted((one.measurement, one.ideal_s) for one in predictions)
+    tasks, _ = _tasks(_own_tables(), known)
+    calibration = [task for task in tasks if task.measurement.row.split == "calibration"]
+    return Baseline.fitted(ideal_times(calibration, jobs=jobs))
+
+
+def _row(one: Prediction) -> dict[str, Any]:
+    row = one.measurement.row
+    return {
+        "id": row.id,
+        "group": row.group,
+        "predicted_s": one.time_s,
+        "measured_s": one.measurement.time_s,
+        "error_percent": round(100 * one.error, 3),
+        "regime": one.regime,
+        "split": row.split,
+    }
