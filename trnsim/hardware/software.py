@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["SoftwareFamily"]
 
 
-@dataclass(frozen=True, slots=True)
-class SoftwareFamily:
+class SoftwareFamily(Record):
     """The fitted constants of a chip with its training software.
 
     Parameters

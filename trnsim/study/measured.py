@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import csv
 import math
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,7 @@ _BLANKS: Final = {**dict.fromkeys(_DEGREES, "1"), "seq_parallel": "no", "split":
 _SPLITS: Final = ("calibration", "held-out")
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredRow:
+class MeasuredRow(Record):
     """One published number of one training run; None where the source does not say.
 
     Parameters
@@ -140,7 +139,7 @@ class _Reading:
         self._cells = {key: (cell or "").strip() for key, cell in cells.items() if isinstance(key, str)}
         hints = get_type_hints(MeasuredRow)
         self._values: dict[str, Any] = {
-            each.name: self._value(each.name, hints[each.name]) for each in fields(MeasuredRow) if each.name != "line"
+            name: self._value(name, hints[name]) for name in MeasuredRow.__struct_fields__ if name != "line"
         }
         self.problems += self._contradictions()
 
