@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import runpy
-from dataclasses import replace
 from itertools import groupby
 from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from trnsim.hardware import names
 from trnsim.hardware.collective_family import AlgorithmCost, CollectiveFamily, load_collective_family

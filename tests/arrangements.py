@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from trnsim.collectives import Arrangement, algorithm, algorithm_names, disjoint_cycles, op_names, program
 

@@ -6,11 +6,11 @@ import io
 import re
 import shlex
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trnsim.cli import main
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,7 @@ PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
 ANYTHING = "..."
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Record):
     """A command of a console block.
 
     Parameters

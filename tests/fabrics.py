@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from machines import fabric_spec, single_chip_server, sourced, torus_server
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trnsim.collectives import algorithm_names, op_names, program
 from trnsim.fabric import ClosedFormFabric
@@ -39,8 +40,7 @@ OPERATIONS = [(op, name) for op in op_names() for name in algorithm_names(op) if
 """Operations and algorithms; without those of switches that reduce, which a cluster does not have."""
 
 
-@dataclass
-class Definition:
+class Definition(Struct):
     """Time and bytes of a group's operation, transfer by transfer."""
 
     fabric: ClosedFormFabric

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from trnsim.hardware import LinkClass, NoScaleUp, Sourced, StarScaleUp, SwitchedScaleUp, TorusScaleUp, load_server
 from trnsim.topology import FabricSpec, Tier

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -35,7 +34,6 @@ def in_network(ranks: int) -> Program:
     return program("all-reduce", "in-network", Arrangement(ranks=ranks, reducing_switch=True))
 
 
-@dataclass(frozen=True)
 class Share(Signal):
     """A cargo of which only the size is known."""
 
@@ -45,7 +43,6 @@ class Share(Signal):
         return self.fraction
 
 
-@dataclass(frozen=True)
 class Weighed(Move):
     """A move whose transfers have any weights."""
 

@@ -14,8 +14,11 @@ says that an argument is outside the range its docstring gives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,8 +32,7 @@ class TrnsimError(Exception):
     exit_code: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Record):
     """One thing that is wrong with an input.
 
     Parameters

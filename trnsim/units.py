@@ -8,8 +8,11 @@ rate. A number without a unit is refused, and the refusal shows the right spelli
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from fractions import Fraction
+
+from msgspec import field
+
+from trnsim.record import Record
 
 __all__ = [
     "UnitError",
@@ -39,8 +42,7 @@ def _prefixed(unit: str, prefixes: dict[str, int], scale: Fraction = Fraction(1)
     return {prefix + unit: factor * scale for prefix, factor in prefixes.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Record):
     """One kind of physical value: its units, its sensible range, and two examples of the right spelling."""
 
     name: str

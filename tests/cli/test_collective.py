@@ -217,6 +217,7 @@ def test_help_is_light(command: str) -> None:
         "trnsim.cli.output",
         "trnsim.cli.progress",
         "trnsim.errors",
+        "trnsim.record",
     }
 
 

@@ -32,6 +32,7 @@ def test_help_loads_no_heavy_package_and_no_command() -> None:
         "trnsim.cli.app",
         "trnsim.cli.output",
         "trnsim.errors",
+        "trnsim.record",
     }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from fabrics import cores_of, exact_link, exact_torus, make_fabric, star_server
 from machines import catalog_server, fabric_spec, sourced, star_of, switched_server
+from msgspec.structs import replace
 
 from trnsim.fabric import LATENCY
 from trnsim.hardware import StarScaleUp

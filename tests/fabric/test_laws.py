@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ from fabrics import OPERATIONS, exact_torus, make_fabric, possible, scaled_serve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from machines import catalog_server, fabric_spec, sourced, switched_server, torus_server
+from msgspec.structs import replace
 
 from trnsim.collectives import algorithm_names, op_names
 from trnsim.fabric import ClosedFormFabric

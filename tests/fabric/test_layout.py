@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +9,7 @@ from fabrics import make_fabric
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import catalog_server, star_of, torus_server
+from msgspec.structs import replace
 
 from trnsim.collectives import Rotation
 from trnsim.fabric.layout import Layout, lay_out, tours

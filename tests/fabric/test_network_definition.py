@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 from network_programs import moved
 
 from trnsim.collectives import Everyone, Move, Phase, Program, Shift
@@ -28,8 +28,7 @@ Job = tuple[Program, "NDArray[np.int64]", int]
 SPECS = ["torus:3x2", "torus:4", "mesh:2x3", "hypercube:2", "fat-tree:2x3", "fat-tree:3x2:2"]
 
 
-@dataclass
-class Flow:
+class Flow(Struct):
     """One path of one transfer."""
 
     links: list[int]
@@ -37,8 +36,7 @@ class Flow:
     left: Fraction
 
 
-@dataclass
-class Course:
+class Course(Struct):
     """A collective on its way: the steps that it has not begun, and the flows of the one that it has."""
 
     network: Network

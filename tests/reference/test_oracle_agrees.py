@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from machines import single_chip_server, switched_server, torus_server
+from msgspec.structs import replace
 from reference import oracle, translated
 from small import load_small
 

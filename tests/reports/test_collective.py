@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 import trnsim
 from trnsim.reports.collective import collective_text, comparison_with_log_text, explanation_text

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fakes import fake_result
+from msgspec.structs import replace
 
 from trnsim.reports import comparison_markdown, comparison_text
 from trnsim.study import Comparison

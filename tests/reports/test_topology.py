@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from trnsim.reports.topology import topology_text
 from trnsim.simulation.topology import find_topology, topology_facts

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from fakes import fake_result, fake_step, with_warnings
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from trnsim.results import Breakdown, Result, Tier, waterfall
 

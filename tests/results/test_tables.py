@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 
 import pytest
 from fakes import fake_result
+from msgspec.structs import replace
 from pages import TABLES_PAGE, section
 
 from trnsim.results import TABLES, csv_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from fakes import fake_result
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from trnsim.results import Slice, Timeline, Track, trace_document, trace_notice, trace_text
 

@@ -3,10 +3,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from trnsim.documents import names
 from trnsim.errors import InputError, Problem

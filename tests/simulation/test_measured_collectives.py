@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-from dataclasses import replace
 from math import log2
 from pathlib import Path
 from statistics import median
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import trnsim
 from trnsim.hardware.collective_family import CollectiveFamily, load_collective_family

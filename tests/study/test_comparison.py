@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from fakes import fake_result
+from msgspec.structs import replace
 
 from trnsim import simulation
 from trnsim.results import Breakdown, json_text

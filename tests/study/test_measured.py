@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import mean
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from trnsim.errors import InputError
 from trnsim.study.measured import read_measured, shipped

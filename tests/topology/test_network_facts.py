@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from machines import laws
+from msgspec.structs import replace
 
 from trnsim.hardware import load_chip, load_server
 from trnsim.topology import cluster_topology, load_fabric

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import networkx as nx
 import pytest
 from hypothesis import given
 from machines import count_kinds, laws, servers, torus_server
+from msgspec.structs import replace
 
 from trnsim.errors import InputError
 from trnsim.hardware import Server, load_server, names

@@ -1,10 +1,9 @@
 """The story of a rank, on pipelines whose times are known in closed form."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pipelines import BUCKETS, activity, exchanges, passes, plan, run_pipeline
 
 from trnsim.engine import account

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from layers import GPT, LLAMA, A, B, H, S, layer_of, shard, works
+from msgspec.structs import replace
 
 from trnsim.workload import Exchange, flops_per_token
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from layers import GPT, LLAMA, A, B, H, S, layer_of, shard, works
+from msgspec.structs import replace
 
 from trnsim.workload import (
     EMBEDDING_OPERATORS,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from trnsim.parallel import Sharding
 from trnsim.schedules import Pass, Pipeline, schedule_kind
@@ -161,7 +160,7 @@ def test_recompute_trades_memory_in_order() -> None:
 
 def test_total_is_the_sum_of_the_terms() -> None:
     memory = in_flight(rank(1), 2)
-    assert memory.total == sum(getattr(memory, term) for term in type(memory).__slots__)
+    assert memory.total == sum(getattr(memory, term) for term in memory.__struct_fields__)
 
 
 def test_parameters_of_a_million_chip_rank_take_18_bytes_less_the_sharing() -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
 
+from msgspec.structs import asdict
+
+from trnsim.record import Record
 from trnsim.units import format_bytes, format_count, format_time
 
 __all__ = ["Cost", "peak_memory_bytes"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Record):
     """What one simulation cost.
 
     Parameters

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim.collectives.program import mirrored
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,8 +30,7 @@ def with_few_members(arrangement: Arrangement) -> str:
     return f"a group of at most {_FEW:,} members" if arrangement.ranks > _FEW else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Algorithm:
+class Algorithm(Record):
     """An algorithm: for each operation that it knows, how its phases are made.
 
     Parameters

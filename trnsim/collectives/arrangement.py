@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
+
+from trnsim.record import Record
 
 __all__ = ["LEVELS", "Arrangement"]
 
@@ -12,8 +13,7 @@ LEVELS: Final = ("chip", "server", "rack", "fabric")
 """What members share, from the nearest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrangement:
+class Arrangement(Record):
     """What an algorithm may know of a group.
 
     Parameters

@@ -7,12 +7,14 @@ the `settled` digits, see `trnsim.collectives.program.Move`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from trnsim.collectives.trees import TreeTransfers
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,8 +91,7 @@ class Cargo(Protocol):
         """Return the cargo with the members of a circle `factor` times as far apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
+class Chunks(Record):
     """Chunks of neighbouring places of a ring, passed on from place to place.
 
     Step s carries `count` places, beginning where ``hops - s`` transfers along the ring lead from the owner's own. A
@@ -138,8 +139,7 @@ class Chunks:
         return replace(self, ring=self.ring.spread(factor))
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
+class Pieces(Record):
     """One piece of every chunk after the other, for pipelines.
 
     Step s carries piece ``first + slope * s``, less the owner's depth if the move is along a tree.
@@ -184,8 +184,7 @@ class Pieces:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Subtree:
+class Subtree(Record):
     """The chunks of the `count` places that begin at the upper end of the transfer: scatter and gather along a tree.
 
     Parameters
@@ -220,8 +219,7 @@ class Subtree:
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(Record):
     """What the sender holds for the receiver, of an all-to-all: a block has an origin and a destination.
 
     A buffer holds one block of every pair that it is part of, so the destination is the chunk and the origin the part.
@@ -270,8 +268,7 @@ class Blocks:
         return origin + back == hop.owner
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
+class Signal(Record):
     """No bytes: the receiver learns that the sender, and all of whom it knows, have come."""
 
     def parts(self, _ranks: int) -> int:

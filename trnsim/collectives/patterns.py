@@ -7,8 +7,11 @@ the group there is one circle. All circles do the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec.structs import replace
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,8 +67,7 @@ class Ring(Pattern, Protocol):
         """Return the pattern with its members `factor` times as far apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Record):
     """Every member sends to the one that stands `distance` further on its circle.
 
     Parameters
@@ -113,8 +115,7 @@ class Shift:
         return replace(self, stride=self.stride * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class Tour:
+class Tour(Record):
     """Every member sends to the next one on a given tour of its circle.
 
     Parameters
@@ -168,8 +169,7 @@ class Tour:
         return replace(self, stride=self.stride * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class Everyone:
+class Everyone(Record):
     """Every member sends to all others of its circle at once.
 
     Parameters
@@ -221,8 +221,7 @@ class Everyone:
         return replace(self, stride=self.stride * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class Hops:
+class Hops(Record):
     """Some places of a circle, evenly spaced, send each to the one `distance` further; nothing goes round.
 
     Parameters
@@ -269,8 +268,7 @@ class Hops:
         return replace(self, stride=self.stride * factor)
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchTransfers:
+class SwitchTransfers(Record):
     """Some neighbouring places of a circle each send to the switch that joins them, or it sends to each of them.
 
     Parameters

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from trnsim.collectives.cargo import Blocks, Digit, Hop
 from trnsim.collectives.patterns import SWITCH, Everyone, Shift, Tour, edges, pairs
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Move", "Phase", "Program", "Transfer", "mirrored", "spread"]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Record):
     """Transfers of one step that are alike.
 
     Parameters
@@ -125,8 +126,7 @@ class Move:
         return SWITCH - circle - (stride - 1) * ranks
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(Record):
     """Steps that are alike: in each, all moves are made at once.
 
     Parameters
@@ -145,8 +145,7 @@ class Phase:
         return Phase(tuple(move.mirrored(self.steps) for move in self.moves), self.steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Record):
     """One message of one step.
 
     Parameters
@@ -165,8 +164,7 @@ class Transfer:
     reduces: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Record):
     """A collective operation on a group, without a clock.
 
     Parameters

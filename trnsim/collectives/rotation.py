@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from trnsim.collectives.patterns import Places
@@ -11,8 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Rotation"]
 
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
+class Rotation(Record):
     """Every member sends to the next on a tour of blocks, each of which is gone round from its `first` member.
 
     Parameters

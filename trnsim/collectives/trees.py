@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
+
+from msgspec.structs import replace
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from trnsim.collectives.patterns import Places
@@ -76,8 +79,7 @@ def height(kind: TreeKind, span: int) -> int:
     return span - 1 if kind == "chain" else (span - 1).bit_length()
 
 
-@dataclass(frozen=True, slots=True)
-class TreeTransfers:
+class TreeTransfers(Record):
     """The members of some levels of a tree each get from their parent, or send to it.
 
     Parameters

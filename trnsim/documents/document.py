@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
 from functools import reduce
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import field
+from msgspec.structs import replace
 
 from trnsim.documents.json_text import parse_json
 from trnsim.documents.text import Faulty, Parsed, join_key, shorten, split_key
 from trnsim.documents.toml_text import parse_toml
 from trnsim.documents.yaml12 import parse_yaml
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +27,7 @@ _AS_WRITTEN: Final = object()
 _ABSENT: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Record):
     """Plain values with their lines.
 
     Parameters

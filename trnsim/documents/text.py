@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,8 +24,7 @@ _PLAIN_STEP = re.compile(r'[^.\[\]"]+')
 _STEP = re.compile(r'\[(\d+)\]|("(?:[^"\\]|\\.)*")|([^.\[\]"]+)')
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Record):
     """Plain values of a text, and the line on which each key path stands."""
 
     data: Any

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine.clock import seconds
 from trnsim.engine.operations import Activity, Wait, spans
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,8 +75,7 @@ def last_step(cohorts: Sequence[Cohort]) -> Window:
     return Window(last, ends[-2] if len(ends) > 1 else 0, ends[-1], ends[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Record):
     """Where the time of one cohort went during a window, in picoseconds by (name, heading).
 
     Every instant is booked once, so the parts sum to the window exactly if the cohort is the one that finishes last.

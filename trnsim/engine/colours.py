@@ -14,15 +14,15 @@ doi:10.1137/0216062.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Record):
     """A group as colour refinement sees it.
 
     Parameters
@@ -37,8 +37,7 @@ class Meeting:
     members: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Colouring:
+class Colouring(Record):
     """An equitable partition of the nodes.
 
     Parameters

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
 import simpy
+from msgspec import Struct
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,8 +52,7 @@ class Send(NamedTuple):
     path: Path
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Exchange:
+class Exchange(Record, eq=False, dict=True):
     """What members send each other in a number of steps that are alike.
 
     Parameters
@@ -64,11 +65,11 @@ class Exchange:
 
     sends: Sequence[Sequence[Send]]
     steps: int = 1
-    receives: Counter[int] = field(init=False)
 
-    def __post_init__(self) -> None:
-        targets = (send.target for send in chain.from_iterable(self.sends))
-        object.__setattr__(self, "receives", Counter(targets))
+    @cached_property
+    def receives(self) -> Counter[int]:
+        """How many messages each member gets in one step."""
+        return Counter(send.target for send in chain.from_iterable(self.sends))
 
 
 class Arrivals(NamedTuple):
@@ -200,8 +201,7 @@ class MessageLinks:
             self._set_alarm(agenda[0][0])
 
 
-@dataclass(slots=True)
-class _Travel:
+class _Travel(Struct):
     """A message on its way.
 
     Parameters

@@ -7,11 +7,14 @@ heading each instant is booked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import field
 
 from trnsim.engine.clock import picoseconds, seconds
 from trnsim.engine.courses import Course, Stint, stints_of
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
@@ -19,8 +22,7 @@ if TYPE_CHECKING:
 STRAGGLER_WAIT = "straggler_wait"
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Record, dict=True):
     """Bytes that a rank sends, or a collective that it joins.
 
     Parameters
@@ -44,17 +46,20 @@ class Transfer:
     busy_s: Mapping[str, float] = field(default_factory=dict)
     task: Hashable = None
     delay_s: float = 0.0
-    course: Course = field(init=False, repr=False, compare=False)
-    delay_ps: int = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def course(self) -> Course:
+        """What it is to the links, one stint after the other."""
         busy_ps = {kind: picoseconds(busy) for kind, busy in self.busy_s.items()}
-        object.__setattr__(self, "course", Course(stints_of(picoseconds(self.duration_s), busy_ps)))
-        object.__setattr__(self, "delay_ps", picoseconds(self.delay_s))
+        return Course(stints_of(picoseconds(self.duration_s), busy_ps))
+
+    @cached_property
+    def delay_ps(self) -> int:
+        """The delay on the clock of the engine."""
+        return picoseconds(self.delay_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record, dict=True):
     """A piece of an activity: some time that is booked under one heading.
 
     Parameters
@@ -73,14 +78,14 @@ class Part:
     heading: str
     duration_s: float
     transfer: Transfer | None = None
-    duration_ps: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "duration_ps", picoseconds(self.duration_s))
+    @cached_property
+    def duration_ps(self) -> int:
+        """The duration on the clock of the engine."""
+        return picoseconds(self.duration_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Record, dict=True):
     """Parts that follow each other without a choice, a message or a launch.
 
     Parameters
@@ -104,13 +109,20 @@ class Activity:
     name: str
     parts: tuple[Part, ...]
     rendezvous: int | None = None
-    head_ps: int = field(init=False)
-    duration_ps: int = field(init=False)
-    _courses: dict[int, Course] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "head_ps", sum(part.duration_ps for part in self.parts[: self.rendezvous]))
-        object.__setattr__(self, "duration_ps", sum(part.duration_ps for part in self.parts))
+    @cached_property
+    def head_ps(self) -> int:
+        """Length of the parts before the rendezvous."""
+        return sum(part.duration_ps for part in self.parts[: self.rendezvous])
+
+    @cached_property
+    def duration_ps(self) -> int:
+        """Length of all parts when nobody keeps the group waiting."""
+        return sum(part.duration_ps for part in self.parts)
+
+    @cached_property
+    def _courses(self) -> dict[int, Course]:
+        return {}
 
     @property
     def duration_s(self) -> float:
@@ -129,8 +141,7 @@ class Activity:
         return self._courses[first]
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Record):
     """Blocked on others: booked under one heading until they are ready, under another from then on.
 
     Parameters

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
 
 from trnsim.engine.core import Call
 from trnsim.engine.messages import MessageLinks, Round
@@ -54,8 +55,7 @@ class Stop(NamedTuple):
     transfer: Transfer
 
 
-@dataclass(slots=True)
-class _Meeting:
+class _Meeting(Struct):
     """A collective: the messages of its members, and the calls of those that have joined."""
 
     group: Collective
@@ -65,8 +65,7 @@ class _Meeting:
     calls: list[MemberCall] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Queue:
+class _Queue(Struct):
     """What a member has called of one group and is not through with, and when it was through with the last before."""
 
     calls: deque[MemberCall] = field(default_factory=deque)

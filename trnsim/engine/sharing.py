@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from msgspec import Struct
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -16,8 +19,7 @@ Key = TypeVar("Key", bound="Hashable")
 __all__ = ["Flow", "Fluid", "fair_rates", "finish_ps"]
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Record):
     """Bytes that travel over links, or many such flows that are alike.
 
     Parameters
@@ -158,8 +160,7 @@ def finish_ps(capacities: Sequence[int], flows: Sequence[Flow]) -> list[int]:
     return ends
 
 
-@dataclass(slots=True, eq=False)
-class _UnderWay(Generic[Key]):
+class _UnderWay(Struct, Generic[Key], eq=False):
     """A flow on its way.
 
     Parameters

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from trnsim.record import Record
 from trnsim.topology.network import SWITCH
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ _MOST_CROSSINGS = 1 << 22
 _MOST_RELAYS = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Record):
     """Times that no algorithm can beat.
 
     Parameters
@@ -92,8 +91,7 @@ def _demand(op: str, n: int) -> Demand | None:
     return None
 
 
-@dataclass(frozen=True, eq=False)
-class LowerBounds:
+class LowerBounds(Record, eq=False, dict=True):
     r"""The least times of the operations of a group on a network.
 
     The contribution of a member must leave it and results must reach it: with :math:`x S` bytes over links of

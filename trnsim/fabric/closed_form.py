@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import field
 
 from trnsim.collectives import algorithm_names, program
 from trnsim.collectives.policy import neuron_algorithm
@@ -17,6 +19,7 @@ from trnsim.fabric.steps import step_traffic, transfer_traffic
 from trnsim.fabric.struck import Struck
 from trnsim.hardware import StarScaleUp
 from trnsim.parallel import Group
+from trnsim.record import Record
 from trnsim.topology.links import CORE_LINK
 from trnsim.topology.perturbations import Impairments
 
@@ -45,8 +48,7 @@ class LaidOut(NamedTuple):
     phases: Sequence[tuple[Traffic, int, Fraction]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class Place(Record, eq=False):
     """Where groups lie that lie alike, and what operations cost there.
 
     Parameters
@@ -64,8 +66,7 @@ class Place:
     costs: dict[tuple[str, str, tuple[tuple[int, int], ...]], Cost] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class ClosedFormFabric:
+class ClosedFormFabric(Record, eq=False, dict=True):
     r"""Prices collectives of groups that have the machine to themselves.
 
     The time of a program is the sum over its phases of
@@ -114,15 +115,26 @@ class ClosedFormFabric:
     cluster: ClusterTopology
     placement: Placement
     impairments: Impairments = field(default_factory=Impairments)
-    _struck: Struck = field(init=False, repr=False)
-    _paths: Paths = field(init=False, repr=False)
-    _places: dict[Group, Place] = field(default_factory=dict, init=False, repr=False)
-    _struck_of: dict[Group, dict[int, int]] = field(default_factory=dict, init=False, repr=False)
-    _by_layout: dict[Layout, Place] = field(default_factory=dict, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_paths", Paths(self.cluster, self.placement.ranks_per_chip))
-        object.__setattr__(self, "_struck", Struck(self._paths, self.placement, self.impairments))
+    @cached_property
+    def _paths(self) -> Paths:
+        return Paths(self.cluster, self.placement.ranks_per_chip)
+
+    @cached_property
+    def _struck(self) -> Struck:
+        return Struck(self._paths, self.placement, self.impairments)
+
+    @cached_property
+    def _places(self) -> dict[Group, Place]:
+        return {}
+
+    @cached_property
+    def _struck_of(self) -> dict[Group, dict[int, int]]:
+        return {}
+
+    @cached_property
+    def _by_layout(self) -> dict[Layout, Place]:
+        return {}
 
     def price(self, op: str, algorithm: str, group: Group, size_bytes: float) -> Price:
         """Return what an operation costs by a given algorithm.

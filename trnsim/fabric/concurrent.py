@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trnsim.engine.clock import picoseconds
 from trnsim.engine.sharing import Fluid
 from trnsim.engine.turns import Turns
 from trnsim.fabric.network_steps import Paths, folded, paths_of
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Job", "ends_s"]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Record):
     """One collective: its phases, the endpoints of its members, and the bytes of its buffer."""
 
     phases: Sequence[Phase]
@@ -78,16 +79,14 @@ def ends_s(
     return {name: course.end_ps / 1e12 for name, course in courses.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Stage:
+class _Stage(Record):
     """A phase: the flows of one step, and the number of steps."""
 
     flows: list[Flow]
     steps: int
 
 
-@dataclass(slots=True)
-class _Course:
+class _Course(Struct):
     """How far a collective has come."""
 
     name: str

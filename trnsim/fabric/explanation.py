@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim.collectives.patterns import Everyone, Hops, Shift, SwitchTransfers, Tour
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +22,7 @@ LATENCY = "latency"
 """What bounds a program whose links are idle most of the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseShare:
+class PhaseShare(Record):
     """One phase of a program on a network.
 
     Parameters
@@ -53,8 +52,7 @@ class PhaseShare:
     busiest_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Record):
     """A program on a network.
 
     Parameters

@@ -12,12 +12,13 @@ Paige and Tarjan, Three partition refinement algorithms, SIAM J. Comput. 16(6), 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Crossings", "FlowClasses", "UnsettledError", "fold", "fold_by_orbits"]
 
 
-@dataclass(frozen=True, eq=False)
-class Crossings:
+class Crossings(Record, eq=False, dict=True):
     """Paths over links, as a list of crossings.
 
     Parameters
@@ -52,8 +52,7 @@ class Crossings:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FlowClasses:
+class FlowClasses(Record, eq=False):
     """Paths and links by class.
 
     Parameters

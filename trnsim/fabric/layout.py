@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from trnsim.collectives import Arrangement, disjoint_cycles
 from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp
 from trnsim.parallel import Slot
+from trnsim.record import Record
 from trnsim.topology.torus import torus_coordinates
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Layout", "arrange", "lay_out", "renumbered", "tours"]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record):
     """The places of a group's members: a unit that repeats itself at a constant distance of servers.
 
     Groups of one layout cost the same, so it is what prices are kept by.

@@ -8,10 +8,11 @@ last unit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trnsim.fabric.flow_classes import Crossings
 
@@ -121,8 +122,7 @@ def last_end_ps(
     return now
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """Flows with the same past.
 
     Parameters

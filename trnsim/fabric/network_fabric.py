@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from trnsim.fabric.bounds import Bounds, LowerBounds
 from trnsim.fabric.concurrent import Job, ends_s
 from trnsim.fabric.flow_classes import UnsettledError
 from trnsim.fabric.network_steps import folded, last_of_many_ps, loads_of, paths_of
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -36,8 +36,7 @@ MOST_ROUNDS = 30
 Fidelity = Literal["closed_form", "flow", "chunk"]
 
 
-@dataclass(frozen=True, slots=True)
-class Latencies:
+class Latencies(Record):
     """What time a collective takes beside the network.
 
     Parameters

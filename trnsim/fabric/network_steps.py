@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from trnsim.engine.sharing import Flow
 from trnsim.errors import InputError, Problem
 from trnsim.fabric.flow_classes import Crossings, FlowClasses, fold, fold_by_orbits
 from trnsim.fabric.many_flows import last_end_ps
+from trnsim.record import Record
 from trnsim.topology.network import Touches
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ MOST_CROSSINGS = 1 << 25
 """Crossings of links that one step may have: 3 GB at most."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Paths:
+class Paths(Record, eq=False):
     """Paths of the transfers of one step, those left out that cross no link.
 
     Parameters
@@ -78,8 +77,7 @@ class Paths:
         return cls(Crossings(first, link, weight), share, start_ps, several[0].images)
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
+class Step(Record, eq=False):
     """One step of a phase, folded.
 
     Parameters
@@ -109,8 +107,7 @@ class Step:
         return [Flow(now_ps + start, size, weights) for start, size, weights in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Loads:
+class Loads(Record):
     """What one step puts on the links, per byte of the buffer.
 
     Parameters

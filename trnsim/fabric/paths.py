@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from trnsim.record import Record
 from trnsim.topology.links import CORE_LINK
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ NIC = "nic"
 """Stands for the links between a chip and the fabric, whatever their kind."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wire:
+class Wire(Record, eq=False):
     """One directed link of a server; one object stands for it everywhere.
 
     Parameters
@@ -40,8 +39,7 @@ class Wire:
     bytes_per_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class TierPath:
+class TierPath(Record):
     """What paths have in common that turn round in one tier of the fabric.
 
     Parameters
@@ -65,8 +63,7 @@ class TierPath:
     bytes_per_s: float
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(Record, eq=False, dict=True):
     """Paths between places of a cluster; those inside a server are found once for all servers.
 
     Parameters
@@ -79,8 +76,14 @@ class Paths:
 
     cluster: ClusterTopology
     ranks_per_chip: int
-    _wires: dict[tuple[Hashable, Hashable], Wire] = field(default_factory=dict, init=False, repr=False)
-    _inside: dict[tuple[int, ...], tuple[tuple[Wire, ...], float]] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def _wires(self) -> dict[tuple[Hashable, Hashable], Wire]:
+        return {}
+
+    @cached_property
+    def _inside(self) -> dict[tuple[int, ...], tuple[tuple[Wire, ...], float]]:
+        return {}
 
     @property
     def chips(self) -> int:

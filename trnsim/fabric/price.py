@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +35,7 @@ class Task(NamedTuple):
     size_bytes: float
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Record):
     """The cost of one operation.
 
     Parameters
@@ -69,8 +69,7 @@ class Price:
         return (self.time_s, *self.busy_s.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Record):
     """Prices of one operation for every size: all terms but the latency grow with the size.
 
     Parameters

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trnsim.fabric.paths import NIC
+from trnsim.record import Record
 from trnsim.topology.detours import detour, without
 from trnsim.topology.links import CORE_LINK
 from trnsim.topology.places import Trunk
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Struck"]
 
 
-@dataclass(frozen=True, eq=False)
-class Struck:
+class Struck(Record, eq=False, dict=True):
     """The servers of a cluster whose links are impaired.
 
     Parameters
@@ -49,9 +48,10 @@ class Struck:
     paths: Paths
     placement: Placement
     impairments: Impairments
-    _detours: dict[tuple[frozenset[tuple[str, str]], int, int], Route] = field(
-        default_factory=dict, init=False, repr=False
-    )
+
+    @cached_property
+    def _detours(self) -> dict[tuple[frozenset[tuple[str, str]], int, int], Route]:
+        return {}
 
     @cached_property
     def inside(self) -> frozenset[int]:

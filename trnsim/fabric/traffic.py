@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from trnsim.fabric.paths import NIC
 from trnsim.topology.links import CORE_LINK
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Traffic"]
 
 
-@dataclass(slots=True)
-class Traffic:
+class Traffic(Struct):
     """The transfers of one step, added up by link.
 
     Parameters

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from msgspec.structs import replace
 
 from trnsim import documents
 from trnsim.documents import Document, existing, locate, read_document, refuse_unknown, validate
 from trnsim.errors import InputError, Problem
 from trnsim.hardware.schema import SourcedFile, SourcedValue
 from trnsim.hardware.sourced import Sourced
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +37,7 @@ def names(kind: CatalogKind) -> tuple[str, ...]:
     return documents.names(kind, _folder(kind))
 
 
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[File]):
+class Entry(Record, Generic[File]):
     """A checked file.
 
     Parameters

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Chip", "NeuronCores"]
 
 
-@dataclass(frozen=True, slots=True)
-class NeuronCores:
+class NeuronCores(Record):
     """The cores of a Trainium chip, of which one or several are shown as one logical core.
 
     Parameters
@@ -53,8 +53,7 @@ class NeuronCores:
         return self.link_bandwidth_bytes_per_s.value * self.count / logical_cores / self.default_lnc
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(Record):
     """A chip of the catalog.
 
     Parameters

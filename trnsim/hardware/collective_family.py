@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -11,6 +10,7 @@ from trnsim.documents import Duration, Fraction
 from trnsim.documents import Table as FileTable
 from trnsim.hardware.catalog_files import names, open_entry
 from trnsim.hardware.schema import SourcedFile, SourcedValue
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +25,7 @@ Share = Annotated[float, Field(gt=0)]
 __all__ = ["AlgorithmCost", "CollectiveFamily", "collective_family_of", "load_collective_family"]
 
 
-@dataclass(frozen=True, slots=True)
-class AlgorithmCost:
+class AlgorithmCost(Record):
     """What one algorithm costs; a value that is None was not needed.
 
     Parameters
@@ -47,8 +46,7 @@ class AlgorithmCost:
     bandwidth_share: Sourced[float] | None
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveFamily:
+class CollectiveFamily(Record):
     """The fitted constants of the collectives of a machine with its runtime.
 
     Parameters

@@ -10,7 +10,17 @@ from datetime import date
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, Field
-from pydantic_core.core_schema import no_info_after_validator_function, no_info_before_validator_function
+from pydantic_core.core_schema import (
+    CoreConfig,
+    model_field,
+    model_fields_schema,
+    model_schema,
+    no_info_after_validator_function,
+    no_info_before_validator_function,
+    nullable_schema,
+    str_schema,
+    with_default_schema,
+)
 
 from trnsim.documents import WHOLE, Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
 from trnsim.hardware.sourced import Kind
@@ -40,6 +50,8 @@ KindOfSource = Annotated[Kind, Choice(*get_args(Kind))]
 Share = Annotated[float, Field(ge=0, le=1)]
 WholeNumber = Annotated[int, Field(ge=0)]
 
+_AS_TABLES = CoreConfig(extra_fields_behavior="forbid", strict=True, allow_inf_nan=False)
+
 
 def _iso_date(text: str) -> str:
     try:
@@ -65,11 +77,34 @@ class SourcedValue(Table, Generic[T]):
     low: T | None = None
     high: T | None = None
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """Add the checks; pydantic's ``model_validator`` asks for their signatures for every type of value."""
-        fields = no_info_after_validator_function(_lies_in_its_range, handler(source))
-        return no_info_before_validator_function(_has_its_source, fields)
+    def __class_getitem__(cls, of: Any) -> Any:
+        """Annotate the one model with a type of value; pydantic would make a model of every type, slowly."""
+        return Annotated[cls, _Of(of)]
+
+
+class _Of:
+    """What the value of a sourced value is, and its ends: the type of a field."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Check the value with everything else that a sourced value says."""
+        value = handler.generate_schema(self.of)
+        end = with_default_schema(nullable_schema(value), default=None)
+        fields = {
+            "value": value,
+            "kind": handler.generate_schema(KindOfSource),
+            "source": str_schema(),
+            "note": with_default_schema(str_schema(), default=""),
+            "low": end,
+            "high": end,
+        }
+        checked = model_fields_schema({name: model_field(schema) for name, schema in fields.items()})
+        model = model_schema(SourcedValue, checked, config=_AS_TABLES)
+        return no_info_before_validator_function(
+            _has_its_source, no_info_after_validator_function(_lies_in_its_range, model)
+        )
 
 
 def _has_its_source(data: Any) -> Any:

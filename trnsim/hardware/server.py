@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +24,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class LinkClass:
+class LinkClass(Record):
     """All links of one kind.
 
     Parameters
@@ -50,8 +50,7 @@ class LinkClass:
         return self.bandwidth_bytes_per_s.value * self.achieved_fraction.value
 
 
-@dataclass(frozen=True, slots=True)
-class TorusScaleUp:
+class TorusScaleUp(Record):
     """Chips on a torus: a ring along each axis.
 
     Parameters
@@ -66,8 +65,7 @@ class TorusScaleUp:
     links: tuple[LinkClass, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchedScaleUp:
+class SwitchedScaleUp(Record):
     """Chips under two levels of switches, in racks whose twins are joined directly.
 
     A chip has one (aggregated) link to the switch of its sled, one to the switch of its rack, and a direct one to the
@@ -88,8 +86,7 @@ class SwitchedScaleUp:
     cross: LinkClass
 
 
-@dataclass(frozen=True, slots=True)
-class StarScaleUp:
+class StarScaleUp(Record):
     """Chips on one switch, to which each has one link.
 
     Parallel switches over which a chip spreads its bytes (NVSwitches) are one, and its cables to them one link.
@@ -103,16 +100,14 @@ class StarScaleUp:
     switch: LinkClass
 
 
-@dataclass(frozen=True, slots=True)
-class NoScaleUp:
+class NoScaleUp(Record):
     """A server of one chip."""
 
 
 ScaleUp: TypeAlias = TorusScaleUp | SwitchedScaleUp | StarScaleUp | NoScaleUp
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceUse:
+class InstanceUse(Record):
     """How much of one host (an EC2 instance) a job may use.
 
     Parameters
@@ -130,8 +125,7 @@ class InstanceUse:
     reported: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(Record):
     """A server of the catalog: the scale-up domain of a scenario, an instance or an UltraServer.
 
     Parameters

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +17,7 @@ REGIMES: Final = ("near the memory limit", "host-bound", "large, compute-bound",
 """Kinds of step whose errors differ; a step belongs to the first that fits."""
 
 
-@dataclass(frozen=True, slots=True)
-class SoftwareFamily:
+class SoftwareFamily(Record):
     """The fitted constants of a chip with its training software.
 
     Parameters

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Generic, Literal, TypeVar
+
+from trnsim.record import Record
 
 __all__ = ["Kind", "Sourced", "every_value"]
 
@@ -15,8 +16,7 @@ Kind = Literal["official", "third-party", "inferred", "assumed"]
 values by arithmetic or a fit, or assumed for want of any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sourced(Generic[T]):
+class Sourced(Record, Generic[T]):
     """A value with its source.
 
     Parameters
@@ -80,10 +80,10 @@ def _walk(name: str, value: object) -> Iterator[tuple[str, Sourced[Any]]]:
     elif isinstance(value, tuple):
         for inner in value:
             yield from _walk(_join(name, getattr(inner, "kind", "")), inner)
-    elif is_dataclass(value):
-        for field in fields(value):
+    elif isinstance(value, Record):
+        for field in value.__struct_fields__:
             # "basis" holds the sources of fields that are plain numbers, under the names of those fields
-            yield from _walk(name if field.name == "basis" else _join(name, field.name), getattr(value, field.name))
+            yield from _walk(name if field == "basis" else _join(name, field), getattr(value, field))
 
 
 def _join(name: str, step: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -12,8 +14,7 @@ if TYPE_CHECKING:
 AXES = ("tp", "cp", "pp", "ep", "dp")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Record):
     """Ranks that differ along one axis of the mesh: an arithmetic progression.
 
     Parameters
@@ -40,8 +41,7 @@ class Group:
         return iter(range(self.first, self.first + self.stride * self.size, self.stride))
 
 
-@dataclass(frozen=True, slots=True)
-class Mesh:
+class Mesh(Record, dict=True):
     """Ranks arranged on named axes, the first axis of `order` innermost.
 
     Parameters
@@ -69,17 +69,19 @@ class Mesh:
 
     sizes: Mapping[str, int]
     order: tuple[str, ...]
-    _strides: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bad = [axis for axis, size in self.sizes.items() if size < 1 or (size > 1 and axis not in self.order)]
         if bad:
             raise ValueError(f"axes {bad} need a size of at least 1 and a place in the order {list(self.order)}")
+
+    @cached_property
+    def _strides(self) -> dict[str, int]:
         strides, stride = {}, 1
         for axis in self.order:
             strides[axis] = stride
             stride *= self.sizes.get(axis, 1)
-        object.__setattr__(self, "_strides", strides)
+        return strides
 
     @property
     def ranks(self) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from trnsim.record import Record
 
 
 class Slot(NamedTuple):
@@ -14,8 +15,7 @@ class Slot(NamedTuple):
     core: int
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Record):
     """Ranks fill the logical cores of a chip, the chips of a server, the servers of the cluster.
 
     Parameters

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from trnsim.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Sharding:
+class Sharding(Record):
     """The data-parallel side of a layout.
 
     Parameters

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping  # noqa: TC003  (part of the public annotations)
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trnsim.record import Record
 from trnsim.results.columns import Column
+from trnsim.results.document import plain
 from trnsim.results.tables import frame_of
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ class Rival(NamedTuple):
     at_least: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveTime:
+class CollectiveTime(Record):
     """One size.
 
     Parameters
@@ -95,8 +95,7 @@ class CollectiveTime:
         return cls(size, ranks, algorithm, fidelity, time_s, algbw, busbw, bound_s, bound_by, rivals)
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveTimes:
+class CollectiveTimes(Record):
     """What `trnsim.collective` found.
 
     Parameters
@@ -136,7 +135,7 @@ class CollectiveTimes:
         if self.explanation is not None:
             found = self.explanation
             derived = {"steps": found.steps, "bound_by": found.bound_by, "above_bound": found.above_bound}
-            document["explanation"] = {**asdict(found), **derived}
+            document["explanation"] = {**plain(found), **derived}
         return document
 
     def csv_text(self) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["TABLES", "Column"]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """One column of a table.
 
     Parameters

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from trnsim.results.result import Result
@@ -17,7 +18,7 @@ _NOT_IN_THE_DOCUMENT = frozenset({"timeline"})
 
 def to_dict(result: Result) -> dict[str, Any]:
     """Return a result as plain dictionaries, lists, numbers and text, in the order of the declarations."""
-    return {f.name: plain(getattr(result, f.name)) for f in fields(result) if f.name not in _NOT_IN_THE_DOCUMENT}
+    return {name: plain(getattr(result, name)) for name in result.__struct_fields__ if name not in _NOT_IN_THE_DOCUMENT}
 
 
 def json_text(document: Mapping[str, Any]) -> str:
@@ -43,8 +44,8 @@ def json_text(document: Mapping[str, Any]) -> str:
 
 def plain(value: object) -> Any:
     """Turn records, mappings and sequences into dictionaries and lists."""
-    if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Record):
+        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trnsim.record import Record
 from trnsim.results.columns import Column
 from trnsim.results.document import plain
 from trnsim.results.tables import frame_of
@@ -28,16 +28,14 @@ MEMORY_COLUMNS = (
 """Columns of memory over time: each row holds from its time to that of the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPoint:
+class MemoryPoint(Record):
     """What a rank holds from a time on; seconds since the start of the step."""
 
     time_s: float
     terms: MemoryTerms
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPeak:
+class MemoryPeak(Record):
     """When a rank of a stage holds most.
 
     Parameters
@@ -61,8 +59,7 @@ class MemoryPeak:
     terms: MemoryTerms
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryReport:
+class MemoryReport(Record):
     """Memory of the last step of a run.
 
     Parameters

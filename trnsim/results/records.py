@@ -7,8 +7,9 @@ are seconds, sizes are bytes, rates are per second.
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003  (part of the public annotations)
-from dataclasses import dataclass, fields
 from typing import Literal
+
+from trnsim.record import Record
 
 __all__ = [
     "Assumptions",
@@ -30,8 +31,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Record):
     """Where a result comes from: enough to make it again.
 
     Parameters
@@ -52,8 +52,7 @@ class Provenance:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterFacts(Record):
     """The machine that was simulated.
 
     Parameters
@@ -85,8 +84,7 @@ class ClusterFacts:
     idle_chips: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelFacts(Record):
     """The model that was trained: its name, all parameters, and those one token uses."""
 
     name: str
@@ -94,8 +92,7 @@ class ModelFacts:
     active_parameters: int
 
 
-@dataclass(frozen=True, slots=True)
-class Breakdown:
+class Breakdown(Record):
     """Where the step time of one rank goes; seconds. Each instant belongs to exactly one part.
 
     Parameters
@@ -140,11 +137,10 @@ class Breakdown:
 
     def parts(self) -> dict[str, float]:
         """Return the parts by name, in the order of the declaration; seconds."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBand:
+class ErrorBand(Record):
     """How far the step time may be off.
 
     Parameters
@@ -163,8 +159,7 @@ class ErrorBand:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """The training step.
 
     Parameters
@@ -207,8 +202,7 @@ class Step:
     breakdown_s: Breakdown
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryTerms:
+class MemoryTerms(Record):
     """Memory of one rank by term; bytes."""
 
     weights: int
@@ -225,11 +219,10 @@ class MemoryTerms:
 
     def terms(self) -> dict[str, int]:
         """Return the terms by name, in the order of the declaration; bytes."""
-        return {term.name: getattr(self, term.name) for term in fields(self)}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Record):
     """Memory of the rank that needs most.
 
     Parameters
@@ -251,8 +244,7 @@ class Memory:
     by_term_bytes: MemoryTerms
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveUse:
+class CollectiveUse(Record):
     """One collective, as the rank of the breakdown sees it in one step.
 
     Parameters
@@ -286,8 +278,7 @@ class CollectiveUse:
     exposed_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class LinkUse:
+class LinkUse(Record):
     """Links of one kind in one step: how many, the bytes over all of them, and the share of their time in use."""
 
     name: str
@@ -297,8 +288,7 @@ class LinkUse:
     utilization_fraction: float
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFacts:
+class EngineFacts(Record):
     """What the simulator did: ranks, simulated cohorts and processes, events, and in which mode."""
 
     ranks: int
@@ -309,8 +299,7 @@ class EngineFacts:
     engine: str
 
 
-@dataclass(frozen=True, slots=True)
-class PerturbationCost:
+class PerturbationCost(Record):
     """What one perturbation does to the step.
 
     Parameters
@@ -330,8 +319,7 @@ class PerturbationCost:
     cost_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class StageFacts:
+class StageFacts(Record):
     """One pipeline stage.
 
     Parameters
@@ -359,8 +347,7 @@ class StageFacts:
     memory_bytes: MemoryTerms
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Record):
     """The kinds of links that the groups of one mesh axis cross."""
 
     axis: str
@@ -368,8 +355,7 @@ class Tier:
     kinds: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WaterfallLine:
+class WaterfallLine(Record):
     """One line of the way from peak to achieved: what is lost, and what is left after it; fractions of the peak."""
 
     name: str
@@ -377,8 +363,7 @@ class WaterfallLine:
     left_fraction: float
 
 
-@dataclass(frozen=True, slots=True)
-class Assumptions:
+class Assumptions(Record):
     """How much a result rests on numbers that nobody published.
 
     Parameters

@@ -7,9 +7,9 @@ the trace) reads it from here and adds no physics of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003  (part of the public annotations)
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from trnsim.record import Record
 from trnsim.results.records import (  # noqa: TC001  (part of the public annotations)
     Assumptions,
     ClusterFacts,
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Result"]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record):
     """What one run found.
 
     Parameters
@@ -74,7 +73,7 @@ class Result:
     defaults: Mapping[str, str]
     warnings: tuple[str, ...]
     perturbations: tuple[PerturbationCost, ...] = ()
-    timeline: Timeline = field(default=Timeline(), repr=False, compare=False)
+    timeline: Timeline = Timeline()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document of the run as plain dictionaries, lists, numbers and text."""

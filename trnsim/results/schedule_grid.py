@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import asdict
+
+from trnsim.record import Record
 from trnsim.results.columns import Column
 from trnsim.results.tables import frame_of
 
@@ -35,8 +37,7 @@ class TimedPass(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleGrid:
+class ScheduleGrid(Record):
     """A schedule on equal virtual stages with free messages. Times are in forward passes of a virtual stage.
 
     Parameters

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from trnsim.record import Record
     from trnsim.results.columns import Column
     from trnsim.results.result import Result
 
@@ -98,9 +99,9 @@ def _tiers(result: Result) -> Iterator[Row]:
         yield {"axis": tier.axis, "size": tier.size, "kinds": ", ".join(tier.kinds)}
 
 
-def _fields(record: object) -> Row:
-    """Return the fields of a slotted record by name."""
-    return {name: getattr(record, name) for name in type(record).__slots__}  # type: ignore[attr-defined]
+def _fields(record: Record) -> Row:
+    """Return the fields of a record by name."""
+    return {name: getattr(record, name) for name in record.__struct_fields__}
 
 
 _MAKERS = {

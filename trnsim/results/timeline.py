@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,8 +16,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Record):
     """One thing that a rank did: its name, its category, its ends in seconds, and how deep it nests (0 = outermost)."""
 
     name: str
@@ -26,8 +26,7 @@ class Slice:
     depth: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(Record):
     """What one stream (compute, data-parallel communication, ...) of one rank did, in time order; can be read more than once."""
 
     rank_name: str
@@ -35,8 +34,7 @@ class Track:
     slices: Iterable[Slice]
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Record):
     """The tracks that a trace may show.
 
     Parameters

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003  (part of the public annotations)
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from trnsim.record import Record
 from trnsim.results.columns import Column
 from trnsim.results.tables import frame_of
 
@@ -53,8 +53,7 @@ class LinkKind(NamedTuple):
     latency_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyFacts:
+class TopologyFacts(Record):
     """Counted facts of a network.
 
     Parameters

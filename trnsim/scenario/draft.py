@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec.structs import replace
 
 from trnsim.documents import Document, meant_key, problems_of, split_key
 from trnsim.errors import InputError, Problem
 from trnsim.hardware import family_for, load_family, load_server
+from trnsim.record import Record
 from trnsim.scenario.schema import LATER_TABLES, SYNONYMS, ScenarioFile
 from trnsim.scenario.sizes import absurd_size
 from trnsim.topology import load_fabric
@@ -40,8 +42,7 @@ _DUE: Final[dict[str, Any]] = {
 """Stand-ins for keys without default that are missing or faulty; nobody reads them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Record):
     """A scenario whose rules are still to be checked.
 
     Parameters

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from trnsim.scenario.spec import Scenario
@@ -31,8 +32,8 @@ def sha256(scenario: Scenario) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name not in _WORDS}
+    if isinstance(value, Record):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__ if name not in _WORDS}
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, frozenset):

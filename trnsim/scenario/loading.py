@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from trnsim.documents import locate, read_document, with_overrides
 from trnsim.errors import InputError, Problem

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
 from trnsim.documents import WHOLE, Table, canonical, refuse_unknown
 from trnsim.topology.draws import Lognormal, Uniform
 
 __all__ = ["PerturbationTable", "Speed"]
 
-Speed = float | Uniform | Lognormal
+Speed = float | InstanceOf[Uniform] | InstanceOf[Lognormal]
 
 _DISTRIBUTIONS: dict[str, tuple[str, ...]] = {"uniform": ("low", "high"), "lognormal": ("median_excess", "sigma")}
 

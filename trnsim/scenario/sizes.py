@@ -23,7 +23,7 @@ def absurd_size(model: Transformer) -> str | None:
 
     Examples
     --------
-    >>> from dataclasses import replace
+    >>> from msgspec.structs import replace
     >>> from trnsim.workload import load_model
     >>> model = load_model("llama3-8b")
     >>> absurd_size(model), absurd_size(replace(model, layers=32_000))

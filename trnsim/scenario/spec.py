@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trnsim.record import Record
 from trnsim.schedules import Pipeline
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "Collectives", "Layout", "Run", "Scenario", "ScheduleSpec", "Training"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Record):
     """The machine.
 
     Parameters
@@ -55,8 +54,7 @@ class Cluster:
         return self.servers * self.server.hosts
 
 
-@dataclass(frozen=True, slots=True)
-class Training:
+class Training(Record):
     """What one step trains on, and how.
 
     Parameters
@@ -113,8 +111,7 @@ class Training:
     prefetch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record):
     """Which rank does what.
 
     Parameters
@@ -159,8 +156,7 @@ class Layout:
     vocabulary: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleSpec:
+class ScheduleSpec(Record):
     """The order of forward and backward passes.
 
     Parameters
@@ -178,8 +174,7 @@ class ScheduleSpec:
     sends: str
 
 
-@dataclass(frozen=True, slots=True)
-class Collectives:
+class Collectives(Record):
     """How collectives are carried out.
 
     Parameters
@@ -202,8 +197,7 @@ class Collectives:
         return "neuron" if (named, self.policy) == ("auto", "neuron") else named
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record):
     """How the step is simulated.
 
     Parameters
@@ -231,8 +225,7 @@ class Run:
     trace_ranks: int
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Record):
     """All that one run needs.
 
     Parameters

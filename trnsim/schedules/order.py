@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,8 +66,7 @@ class Pipeline(NamedTuple):
         return range(stage, self.last + 1, self.stages)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Record):
     """A schedule, for pipelines of any shape that its rules allow.
 
     Parameters

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from trnsim import documents, hardware, workload
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 from trnsim.topology.forms import MARKS, form_of
 from trnsim.units import format_bytes, format_count, format_flops
 
@@ -30,8 +30,7 @@ PLURALS: dict[str, Kind] = {
 """The kinds as `list` spells them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """One entry of a catalog: its name, one line about it, and what it is listed under, if anything."""
 
     name: str
@@ -39,8 +38,7 @@ class Entry:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Record):
     """What a user's words stand for.
 
     Parameters

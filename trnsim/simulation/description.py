@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from trnsim import documents, hardware, topology, workload
 from trnsim import scenario as scenarios
 from trnsim.hardware import every_value
+from trnsim.record import Record
 from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.catalog import Kind, find
 from trnsim.simulation.machine import build_machine
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Description", "Value", "describe"]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Record):
     """One value with its source.
 
     Parameters
@@ -46,8 +47,7 @@ class Value:
     high: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Record):
     """What is known about one thing.
 
     Parameters
@@ -247,8 +247,8 @@ def _unit(name: str) -> str:
 
 def _plain(value: Any) -> Any:
     """Turn records, mappings, sets and paths into what JSON can say; sets are sorted."""
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Record):
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, frozenset | set):

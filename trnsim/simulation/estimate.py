@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trnsim.hardware.software import REGIMES
+from trnsim.record import Record
 from trnsim.simulation.machine import build_machine
 from trnsim.simulation.memory import NEARLY_FULL_FRACTION, memory_limit_bytes, stage_memories, worst
 from trnsim.simulation.run import run_scenario
@@ -23,8 +23,7 @@ LARGE_CHIPS: Final = 64
 COMPUTE_BOUND_FRACTION: Final = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Record):
     """What a study keeps of one simulated step.
 
     Parameters

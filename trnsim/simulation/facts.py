@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim.engine import stream_stretches, stretches
+from trnsim.record import Record
 from trnsim.results import (
     Breakdown,
     ClusterFacts,
@@ -149,8 +149,7 @@ def waterfall_facts(scenario: Scenario, run: Simulated) -> tuple[WaterfallLine, 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Slices:
+class _Slices(Record):
     """The slices of one track, made when a trace asks for them: a run without a trace pays nothing."""
 
     log: Log

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from math import log2
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import field
+from msgspec.structs import replace
 
 from trnsim.collectives import algorithm_names
 from trnsim.fabric.network_fabric import Latencies, NetworkFabric
+from trnsim.record import Record
 from trnsim.topology.links import CORE_LINK
 from trnsim.topology.memory import MEMORY
 
@@ -28,8 +30,7 @@ __all__ = ["WITHOUT_NUMBERS", "Fabrics", "family_notes"]
 WITHOUT_NUMBERS = "no measured time stands behind it here"
 
 
-@dataclass(frozen=True, slots=True)
-class Fabrics:
+class Fabrics(Record):
     """The fabrics of one group.
 
     Parameters

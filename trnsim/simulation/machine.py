@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from trnsim.fabric import ClosedFormFabric
 from trnsim.parallel import Mesh, Placement, Sharding
+from trnsim.record import Record
 from trnsim.topology import ClusterTopology, cluster_topology
 from trnsim.topology.links import CORE_LINK
 from trnsim.topology.perturbations import impair
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 Bound = Literal["low", "value", "high"]
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Record):
     """Where the ranks of a scenario are, what joins them, what is impaired, and by which perturbation.
 
     `chunk` follows single messages, where that is asked for.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 from trnsim.schedules import schedule_kind
 from trnsim.simulation.machine import build_shard, build_sharding
 from trnsim.training import gradient_buckets
@@ -44,8 +44,7 @@ def stage_memories(scenario: Scenario) -> list[StageMemory]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(Record):
     """Counts ranks; virtual stages that are alike are counted once."""
 
     scenario: Scenario
@@ -116,7 +115,7 @@ def nearly_full(stage: int, size_bytes: int, limit_bytes: int) -> str | None:
 
 
 def _terms(terms: MemoryTerms) -> str:
-    sizes = {name: getattr(terms, name) for name in type(terms).__slots__}
+    sizes = {name: getattr(terms, name) for name in terms.__struct_fields__}
     return ", ".join(f"{name} {format_bytes(size)}" for name, size in sizes.items() if size)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trnsim.workload import WEIGHT_BYTES
 
@@ -78,8 +80,7 @@ def held_over_time(member: Member, memory: RankMemory) -> list[Held]:
     return list(_merged(rest, reader.levels, reader.changes))
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Walks the log of a rank, pass by pass."""
 
     member: Member

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from trnsim import documents, hardware
 from trnsim.collectives import algorithm as find_algorithm
 from trnsim.collectives import op_names
 from trnsim.documents.text import shorten
+from trnsim.record import Record
 from trnsim.simulation.sizes import parse_sizes
 from trnsim.topology.forms import form_of
 from trnsim.topology.machines import MACHINES, is_machine
@@ -46,8 +46,7 @@ NEURON_OPS = ("all-gather", "all-reduce", "reduce-scatter")
 _MOST_MATRIX_RANKS = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """The network that a user names.
 
     Parameters
@@ -78,8 +77,7 @@ class Place:
     ties: Ties = "split"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Record):
     """What a user asks.
 
     Parameters

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import field
+from msgspec.structs import replace
 
 from trnsim import documents, hardware
 from trnsim.collectives import Arrangement, disjoint_cycles
@@ -13,6 +14,7 @@ from trnsim.errors import InputError, Problem
 from trnsim.fabric.layout import arrange, lay_out
 from trnsim.hardware.collective_family import collective_family_of
 from trnsim.parallel import Group, Placement
+from trnsim.record import Record
 from trnsim.topology import cluster_topology, load_fabric
 from trnsim.topology.cluster_network import cluster_network
 from trnsim.topology.forms import topology_names
@@ -30,8 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Site", "find_site"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Record, eq=False):
     """A network, and how groups lie on it.
 
     Parameters

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from trnsim.collectives import busbw_factor
+from trnsim.record import Record
 from trnsim.results import CollectiveUse, LinkUse, Tier
 from trnsim.training import (
     COPIES,
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     Sent = Sequence[tuple["Use", int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Record):
     """Transfers of one rank in one step that are alike.
 
     Parameters

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from trnsim.documents import canonical
 from trnsim.errors import InputError
+from trnsim.record import Record
 from trnsim.results import Column
 from trnsim.results.tables import frame_of
 from trnsim.simulation.collective import collective
@@ -41,8 +41,7 @@ COMPARED_COLUMNS = (
 _FACTOR_TOLERANCE = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Record):
     """One measured row with its simulation; fields as :data:`COMPARED_COLUMNS` explains them."""
 
     line: int
@@ -58,8 +57,7 @@ class Compared:
         return self.time_s / self.measured_s - 1
 
 
-@dataclass(frozen=True, slots=True)
-class LogComparison:
+class LogComparison(Record):
     """A log beside its simulation.
 
     Parameters

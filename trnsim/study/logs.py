@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,8 +51,7 @@ _UNITS = {"GB/s": 1e9, "GiB/s": float(2**30)}
 _UNIT_TOLERANCE = 0.03
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Record):
     """One measured time.
 
     Parameters
@@ -69,16 +69,14 @@ class Measured:
     time_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Record):
     """A line that looks like a measurement and is none that can be used, and why."""
 
     line: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogTable:
+class LogTable(Record):
     """One table of a log.
 
     Parameters
@@ -109,8 +107,7 @@ class LogTable:
     bus_factor: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(Record):
     """All tables of a log, and the lines that were skipped."""
 
     tables: tuple[LogTable, ...]
@@ -149,8 +146,7 @@ def read_log(text: str) -> Log:
     return Log(tuple(reader.tables), tuple(reader.skipped))
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(Record):
     """Where to find what in the lines of a table."""
 
     names: tuple[str, ...]

@@ -15,11 +15,11 @@ from __future__ import annotations
 import csv
 import math
 import re
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,8 +34,7 @@ _ALIASES: Final = {"hardware": "system", "accelerators": "chips", "seq": "seq_le
 _ABSENT: Final = {"", "n/a", "-"}
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredRow:
+class MeasuredRow(Record):
     """One published number of one training run; None where the source does not say.
 
     Parameters
@@ -173,7 +172,7 @@ class _Reading:
         self._cells = fill(cells) if fill else cells
         hints = get_type_hints(MeasuredRow)
         self._values: dict[str, Any] = {
-            each.name: self._value(each.name, hints[each.name]) for each in fields(MeasuredRow) if each.name != "line"
+            name: self._value(name, hints[name]) for name in MeasuredRow.__struct_fields__ if name != "line"
         }
         self._faults += self._contradictions()
 

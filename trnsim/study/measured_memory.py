@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from trnsim.parallel import Sharding, split_layers
+from trnsim.record import Record
 from trnsim.schedules import Pipeline, schedule_kind
 from trnsim.study.measured import read_measured, shipped
 from trnsim.training import gradient_buckets
@@ -32,8 +34,7 @@ _BUCKET_PARAMETERS: Final = 40_000_000
 _BYTES: Final = {"GiB per GPU": 2**30, "GB per GPU": 10**9}
 
 
-@dataclass(frozen=True, slots=True)
-class Convention:
+class Convention(Record):
     """What a set of measured runs kept and how, as its software has it; the same for all rows of the set.
 
     Parameters

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trnsim import scenario, simulation
 from trnsim.errors import InputError
+from trnsim.record import Record
 from trnsim.results import PART_NAMES, Column, frame_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ SCALING_COLUMNS = (
 """Columns of the frame of :func:`scaling`. A curve is the rows of one model on one server."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(Record):
     """Curves over cluster sizes.
 
     Parameters

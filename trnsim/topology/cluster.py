@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 from trnsim.topology.fabric import FabricTopology
 from trnsim.topology.server import ServerTopology, server_topology
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ClusterTopology", "cluster_topology"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClusterTopology:
+class ClusterTopology(Record, eq=False):
     """Servers that are all alike, and what joins them; its size does not depend on their number.
 
     Parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from trnsim.hardware import TorusScaleUp
+from trnsim.record import Record
 from trnsim.topology.bisections import torus_bisection
 from trnsim.topology.links import CORE_LINK
 from trnsim.topology.network import Bisection, Network, Routes
@@ -38,8 +38,7 @@ class Block(NamedTuple):
     symmetry: Hashable
 
 
-@dataclass(frozen=True, eq=False)
-class Wiring:
+class Wiring(Record, eq=False, dict=True):
     """Where the links of a cluster stand in a row.
 
     First every wire of the server's template, each for all servers; then the links between logical cores of every

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Lognormal", "Uniform", "choose", "uniforms"]
 
 
-@dataclass(frozen=True, slots=True)
-class Uniform:
+class Uniform(Record):
     """Speeds between two, all as likely.
 
     Parameters
@@ -32,8 +32,7 @@ class Uniform:
         return self.low + u * (self.high - self.low)
 
 
-@dataclass(frozen=True, slots=True)
-class Lognormal:
+class Lognormal(Record):
     r"""Speeds of what takes longer by a lognormal share: :math:`1 / (1 + m e^{\sigma z})`, z standard normal.
 
     Parameters

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 from trnsim.topology.links import add_cables
 from trnsim.units import format_bandwidth, format_time
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FabricTopology"]
 
 
-@dataclass(frozen=True, eq=False)
-class FabricTopology:
+class FabricTopology(Record, eq=False, dict=True):
     """A fabric sized for a cluster: the fewest tiers of a specification that hold all its chips.
 
     Chips fill the top-of-rack switches one after the other: the chip with endpoint number ``server * chips + chip``

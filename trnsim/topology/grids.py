@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trnsim.record import Record
 from trnsim.topology.bisections import mesh_bisection, torus_bisection
 from trnsim.topology.network import Network, Routes
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Grid", "grid_network"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class Grid(Record, eq=False):
     """Chips along axes, the first axis fastest, each joined to the next one on every axis.
 
     An axis that wraps is a ring of n cables, of two chips one cable; one that does not is a line of n - 1 cables.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,8 +17,7 @@ CORE_LINK = "core-link"
 """Kind of the links between logical cores of one chip."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Record):
     """A directed edge between two nodes of a topology.
 
     Parameters

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +39,7 @@ KEPT, ADDED, PASSED_ON = Touches(1, 1), Touches(1, 2), Touches(0, 1)
 """A transfer that the receiver keeps, one that it adds, and one of bytes that are on their way through the chip."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Routes:
+class Routes(Record, eq=False):
     """The paths of a list of transfers, as arrays.
 
     A transfer may be cut into equal parts that take several paths: ties between two ways round a torus, multipath of
@@ -135,8 +136,7 @@ class Routes:
         return Routes(self.transfer, self.parts, first, link, weight)
 
 
-@dataclass(frozen=True, slots=True)
-class Bisection:
+class Bisection(Record):
     """What crosses a network from one half of its endpoints to the other.
 
     Parameters
@@ -154,8 +154,7 @@ class Bisection:
     is_exact: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class Network(Record, eq=False):
     """Endpoints, and directed links between them.
 
     Parameters

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trnsim.record import Record
 from trnsim.topology.network import Bisection, Touches
 from trnsim.units import format_bandwidth, format_time
 
@@ -29,8 +29,7 @@ MOST_LINKS = 20_000
 BATCH = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class Diameter:
+class Diameter(Record):
     """The longest route between two endpoints.
 
     Parameters

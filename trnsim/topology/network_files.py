@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -13,6 +12,7 @@ from trnsim.documents import WHOLE, Table, locate, read_document, refuse_unknown
 from trnsim.errors import InputError
 from trnsim.hardware import LinkClass, SourcedFile, SourcedValue, load_server, read_entry
 from trnsim.hardware.schema import LinkTable
+from trnsim.record import Record
 from trnsim.topology.cluster import cluster_topology
 from trnsim.topology.cluster_network import cluster_network
 from trnsim.topology.forms import form_of, refuse_other_form, topology_names
@@ -71,8 +71,7 @@ class ServerFile(Table):
     server: str = Field(description="name in the hardware catalog, or a path")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GraphSpec:
+class GraphSpec(Record, eq=False):
     """A graph as a specification.
 
     Parameters

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import field
+
+from trnsim.record import Record
 from trnsim.topology.draws import choose, uniforms
 from trnsim.topology.places import CHIPS, Cable, Trunk
 
@@ -20,8 +22,7 @@ __all__ = ["Hits", "Impairments", "Perturbation", "impair"]
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Perturbation:
+class Perturbation(Record):
     """Chips or links that are not as the datasheet has them.
 
     Parameters
@@ -49,8 +50,7 @@ class Perturbation:
     each: str
 
 
-@dataclass(frozen=True, eq=False)
-class Impairments:
+class Impairments(Record, eq=False):
     """Everything in a cluster that is slower than it should be: the share of its speed that is left, 0 if it has failed.
 
     Parameters

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 from trnsim.topology.grids import Grid
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ class Edge(NamedTuple):
     is_bent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Record):
     """Nodes and edges.
 
     Parameters

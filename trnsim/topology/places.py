@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trnsim.documents import nearest
 from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp
+from trnsim.record import Record
 from trnsim.topology.server import server_topology
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class Trunk(NamedTuple):
     group: int
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(Record, eq=False, dict=True):
     """What the parts of a cluster are called.
 
     Parameters

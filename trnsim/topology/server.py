@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from trnsim.errors import InputError, Problem
 from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp
+from trnsim.record import Record
 from trnsim.topology.links import Link, add_cables, count_links, link_between
 from trnsim.topology.switched import switched_path, twins
 from trnsim.topology.torus import torus_cables, torus_path
@@ -24,8 +25,7 @@ __all__ = ["ServerTopology", "server_topology"]
 STAR_SWITCH = "switch 0"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ServerTopology:
+class ServerTopology(Record, eq=False, dict=True):
     """The scale-up network of one server.
 
     Parameters
@@ -40,7 +40,10 @@ class ServerTopology:
 
     server: Server
     graph: nx.DiGraph[str]
-    _routes: dict[tuple[int, int], tuple[Link, ...]] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def _routes(self) -> dict[tuple[int, int], tuple[Link, ...]]:
+        return {}
 
     @property
     def chips(self) -> int:

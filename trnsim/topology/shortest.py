@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trnsim.record import Record
 from trnsim.topology.network import Routes
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ MOST_PATHS = 64
 """Equal paths over which one transfer is cut at most: where there are more, the first ones are taken."""
 
 
-@dataclass(frozen=True, eq=False)
-class ShortestPaths:
+class ShortestPaths(Record, eq=False, dict=True):
     """Routes over the paths of least cost.
 
     A chip that hangs on a single switch is routed from there, so that a search serves all chips of the switch.
@@ -46,8 +45,14 @@ class ShortestPaths:
 
     graph: nx.Graph[str]
     chips: int
-    _before: dict[str, dict[str, list[str]]] = field(default_factory=dict, init=False, repr=False)
-    _paths: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def _before(self) -> dict[str, dict[str, list[str]]]:
+        return {}
+
+    @cached_property
+    def _paths(self) -> dict[tuple[str, str], list[list[int]]]:
+        return {}
 
     @cached_property
     def ends(self) -> tuple[tuple[str, str], ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from trnsim.errors import Problem
+from trnsim.record import Record
 from trnsim.units import format_time
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["FabricSpec", "Tier"]
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Record):
     """One tier of switches; all switches of a tier are alike.
 
     Parameters
@@ -71,8 +70,7 @@ class Tier:
         return Fraction(str(self.oversubscription.value))
 
 
-@dataclass(frozen=True, slots=True)
-class FabricSpec:
+class FabricSpec(Record):
     """A fabric of tiers, independent of the servers that hang on it.
 
     Parameters

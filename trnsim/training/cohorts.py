@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer, Wait
+from trnsim.record import Record
 from trnsim.training.communication import collective_skew_s
 from trnsim.training.data_parallel import COPIES, GRADIENTS, WEIGHTS, Exchanges, Launch
 from trnsim.training.passes import StagePasses, stage_passes
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from trnsim.workload import Exchange
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Record):
     """A cohort, the node it was made from, and what it does."""
 
     cohort: Cohort
@@ -83,8 +82,7 @@ def _groups(folding: Folding, cohorts: list[Cohort]) -> dict[tuple[str, Cohort],
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Planner:
+class Planner(Record):
     """Turns prices into plans; ranks with the same blocks and the same tensor prices share their passes.
 
     Where groups are held together, a pass has the pace of the slowest rank of its group in it.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.parallel import Group
+from trnsim.record import Record
 from trnsim.workload import WEIGHT_BYTES
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ class Coordinates(NamedTuple):
     dp: int
 
 
-@dataclass(frozen=True, slots=True)
-class RankPrices:
+class RankPrices(Record):
     """What one rank's transfers cost; ranks of one stage with equal `key` behave alike until they meet others.
 
     Parameters

@@ -15,10 +15,10 @@ passes when the reductions of its stage end. The first is known before a run (`c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Meeting, refine
+from trnsim.record import Record
 from trnsim.training.blemishes import Blemish, blemishes
 from trnsim.training.cohorts import Planner
 from trnsim.training.communication import Coordinates
@@ -44,8 +44,7 @@ class _Sizes(NamedTuple):
     pp: int
 
 
-@dataclass(frozen=True, slots=True)
-class Contraction:
+class Contraction(Record):
     """The ranks of a step as teams and tails.
 
     Parameters

@@ -6,8 +6,11 @@ passes, one after the other in each group. So what of them is waited for is an o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +32,7 @@ class Launch(NamedTuple):
     transfer: Transfer
 
 
-@dataclass(frozen=True, slots=True)
-class Exchanges:
+class Exchanges(Record):
     """The data-parallel collectives of a rank, by number of the bucket; empty where it has nothing to exchange.
 
     Parameters
@@ -71,8 +73,7 @@ class Launched(NamedTuple):
     wait: Wait
 
 
-@dataclass(slots=True)
-class DataParallel:
+class DataParallel(Struct):
     """One step of one rank, as its data-parallel groups see it.
 
     Parameters

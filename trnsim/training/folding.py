@@ -6,11 +6,11 @@ what their transfers cost and whom they meet. The fold does not depend on how fa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Colouring, Meeting, refine
+from trnsim.record import Record
 from trnsim.training.communication import Coordinates
 from trnsim.training.sharing_groups import sharing_groups
 from trnsim.training.stages import Stage, pipeline_stages
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from trnsim.training.spec import StepSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Record):
     """Ranks that sit alike: one tensor rank of one stage, in all replicas of a class.
 
     Parameters
@@ -56,8 +55,7 @@ class Node:
         return self.stage.number, self.prices.key, self.speed, self.pace
 
 
-@dataclass(frozen=True, slots=True)
-class Folding:
+class Folding(Record):
     """The ranks of a step, sorted into nodes and the nodes into colours.
 
     Parameters

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity, Part, Transfer, seconds
+from trnsim.record import Record
 from trnsim.workload import Exchange, Work
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class Bucket(NamedTuple):
     blocks: int
 
 
-@dataclass(frozen=True, slots=True)
-class StagePasses:
+class StagePasses(Record):
     """What the ranks of one virtual stage compute for one microbatch.
 
     Attributes
@@ -149,8 +148,7 @@ def _backward_runs(block: Block) -> _Runs:
     return ((RECOMPUTE, block.recompute), (COMPUTE, block.backward))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pricing:
+class _Pricing(Record):
     """One pass over blocks, at whatever speed."""
 
     transfer: Callable[[Exchange], Transfer]
@@ -182,8 +180,7 @@ def _padded(own: Sequence[Part], pace: Sequence[Part]) -> Iterator[Part]:
             yield Part(f"{mine.name}: slower chips", STRAGGLER_WAIT, seconds(waits_ps))
 
 
-@dataclass(frozen=True, slots=True)
-class _PassPricer:
+class _PassPricer(Record):
     """Prices the blocks of one pass; the host lengthens all of them by one ratio."""
 
     rates: Rates

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec.structs import replace
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,8 +17,7 @@ if TYPE_CHECKING:
 HOST_OVERLAP_EXPONENT = 3.0  # q of the smooth maximum; pinned in the fit of Megatron-LM on A100, vTrain rows
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(Record):
     """What one rank does in a second.
 
     Parameters

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trnsim.record import Record
 from trnsim.schedules import Pipeline
 from trnsim.workload import WEIGHT_BYTES
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from trnsim.workload import Shard, StateBytes, Transformer
 
 
-@dataclass(frozen=True, slots=True)
-class StepSpec:
+class StepSpec(Record):
     """A training step, resolved: no default, no name left to look up.
 
     Parameters

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trnsim.record import Record
 from trnsim.schedules import schedule
 from trnsim.training.passes import bucket_size, gradient_buckets
 from trnsim.workload import Exchange, stage_blocks
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from trnsim.workload import Block
 
 
-@dataclass(frozen=True, slots=True)
-class VirtualStage:
+class VirtualStage(Record):
     """Contiguous layers of the model on one stage.
 
     Parameters
@@ -39,8 +38,7 @@ class VirtualStage:
     buckets: tuple[Bucket, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Record):
     """What all ranks of a pipeline stage share.
 
     Parameters

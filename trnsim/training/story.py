@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from trnsim.engine import Activity, Wait
+from trnsim.record import Record
 from trnsim.training.data_parallel import DataParallel
 
 if TYPE_CHECKING:
@@ -23,8 +25,7 @@ SEND_GRADIENT = Wait("send gradient", "exposed_pp", "exposed_pp")
 TIED_EMBEDDING = Wait("tied embedding gradients", "straggler_wait", "exposed_pp")
 
 
-@dataclass(frozen=True, slots=True)
-class RankPlan:
+class RankPlan(Record):
     """What a rank does and what its own transfers are.
 
     Parameters
@@ -113,8 +114,7 @@ class _Content(NamedTuple):
         return f"{self.what} of microbatch {self.microbatch} for virtual stage {self.virtual_stage}"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """One step of one rank."""
 
     rank: Cohort

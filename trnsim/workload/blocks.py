@@ -18,10 +18,10 @@ the embedding, ``sbh/t``, and ``4 sbh/t + 4 sbv/t`` for the head with a vocabula
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from trnsim.record import Record
 from trnsim.workload.operators import Exchange, Work, embedding_operators, head_operators, layer_operators
 from trnsim.workload.shard import Shard, check, recomputed_operators
 
@@ -37,8 +37,7 @@ Item = Work | Exchange
 """One entry of a pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Record):
     """A part of a stage on one rank: the embedding, a layer, or the head.
 
     Parameters

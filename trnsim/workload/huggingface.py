@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trnsim.documents import refuse_unknown
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 from trnsim.workload.huggingface_keys import Keys
 from trnsim.workload.model import LatentAttention, Mixture, ShapeError, Transformer
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["is_huggingface", "parse_huggingface"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Record):
     """What a ``model_type`` fixes by itself.
 
     Parameters

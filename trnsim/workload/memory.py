@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
+from trnsim.record import Record
 from trnsim.workload.blocks import stage_blocks
 from trnsim.workload.operators import embedding_operators, head_operators, layer_operators
 
@@ -79,8 +81,7 @@ UNFUSED_UPDATE_BYTES: Final = 12
 """Of a parameter while Adam is several kernels on lists of tensors: fp32 gradient, root of the variance, denominator."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryTerms:
+class MemoryTerms(Record):
     """Bytes of one rank.
 
     Parameters
@@ -129,8 +130,7 @@ class Moment(NamedTuple):
     buffers: int
 
 
-@dataclass(frozen=True, slots=True)
-class PassMemory:
+class PassMemory(Record):
     """What passes through one virtual stage need, bucket by bucket and, in these, block by block.
 
     Parameters
@@ -149,8 +149,7 @@ class PassMemory:
     parameters: int
 
 
-@dataclass(frozen=True, slots=True)
-class RankMemory:
+class RankMemory(Record):
     """What a rank of a pipeline stage holds.
 
     Parameters

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +26,7 @@ class ShapeError(ValueError):
         super().__init__("; ".join(f"{field}: {rule}" for field, rule in broken))
 
 
-@dataclass(frozen=True, slots=True)
-class Mixture:
+class Mixture(Record):
     """A mixture of experts in place of the MLP.
 
     Parameters
@@ -53,8 +53,7 @@ class Mixture:
     router_bias: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LatentAttention:
+class LatentAttention(Record):
     """Multi-head latent attention (DeepSeek-V2): keys and values pass through a narrow latent vector.
 
     Parameters
@@ -80,8 +79,7 @@ class LatentAttention:
     value_head_dim: int
 
 
-@dataclass(frozen=True, slots=True)
-class Transformer:
+class Transformer(Record):
     r"""The shape of a decoder-only transformer.
 
     Parameters
@@ -209,10 +207,10 @@ class Transformer:
 
         Examples
         --------
-        >>> import dataclasses
+        >>> from msgspec.structs import replace
         >>> from trnsim.workload import load_model
         >>> model = load_model("llama3-8b")
-        >>> [dataclasses.replace(model, sliding_window=w).scores(4096) for w in (0, 1024, 4096)]
+        >>> [replace(model, sliding_window=w).scores(4096) for w in (0, 1024, 4096)]
         [16777216, 7340032, 16777216]
         """
         window = min(self.sliding_window or sequence_length, sequence_length)

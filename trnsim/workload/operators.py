@@ -28,9 +28,9 @@ Dao, "FlashAttention-2", 2023, arXiv:2307.08691.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from trnsim.record import Record
 from trnsim.workload.shard import LAYER_OPERATORS, kv_replication
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Operator", "Tensor", "Work", "embedding_operators", "head_operators", "layer_operators"]
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Record):
     """Computation of one operator.
 
     Parameters
@@ -59,8 +58,7 @@ class Work:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Record):
     """One collective over the tensor-parallel group.
 
     Parameters
@@ -78,8 +76,7 @@ class Exchange:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Record):
     """Something that one operator leaves to another, or to its own backward pass.
 
     Parameters
@@ -94,8 +91,7 @@ class Tensor:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(Record):
     """One operator on one rank.
 
     Parameters

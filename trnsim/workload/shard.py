@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Final
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,8 +59,7 @@ _NEURON_MODULES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Record):
     """How much of a microbatch and of the model one rank takes, apart from its pipeline stage.
 
     Parameters

@@ -80,7 +80,7 @@ def test_shape_is_that_of_the_catalog(imported: Importer) -> None:
     by_name = trnsim.load(imported.written("megatron-args", command(), **GIVEN, model="llama3-8b")).model
     words = {"name", "source", "notes"}
     assert all(
-        getattr(model, field) == getattr(by_name, field) for field in type(model).__slots__ if field not in words
+        getattr(model, field) == getattr(by_name, field) for field in model.__struct_fields__ if field not in words
     )
 
 

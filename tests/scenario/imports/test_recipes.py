@@ -140,4 +140,4 @@ def _from_training(text: str) -> str:
 
 def _shape(model: object) -> dict[str, object]:
     words = {"name", "source", "notes"}
-    return {name: getattr(model, name) for name in type(model).__slots__ if name not in words}  # type: ignore[attr-defined]
+    return {name: getattr(model, name) for name in model.__struct_fields__ if name not in words}  # type: ignore[attr-defined]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import groupby
 
 import rich_click as click
+from msgspec.structs import asdict
 
 from trnsim.cli.options import json_flag
 from trnsim.cli.output import say
@@ -25,7 +25,7 @@ def command(kind: str, *, as_json: bool) -> None:
 
     listed = entries(PLURALS[kind])
     if as_json:
-        say(results.json_text({kind: [dataclasses.asdict(entry) for entry in listed]}))
+        say(results.json_text({kind: [asdict(entry) for entry in listed]}))
         return
     width = max((len(entry.name) for entry in listed), default=0)
     for group, members in groupby(listed, key=lambda entry: entry.group):

@@ -12,8 +12,9 @@ doi:10.1109/ISCA45697.2020.00085
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from trnsim.collectives.algorithm import Algorithm, reduce_and_broadcast
 from trnsim.collectives.cargo import Digit, Pieces, Signal

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from trnsim.documents import commented_yaml, refuse_unknown, shorten
 from trnsim.errors import InputError, Problem
+from trnsim.record import Record
 from trnsim.scenario.imports.report import lines_of_the_rest, report_lines
 from trnsim.scenario.imports.translation import Translation
 
@@ -25,8 +25,7 @@ _FORMATS: Final = {"nxdt": "nxdt", "megatron-args": "megatron", "torchtitan": "t
 _TABLES: Final = ("cluster", "model", "training", "layout", "schedule")
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Record):
     """A scenario from another tool's file.
 
     Parameters

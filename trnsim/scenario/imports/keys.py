@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import field
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,8 +16,7 @@ __all__ = ["Key", "Vocabulary", "by_key", "count", "count_or_rest", "flag", "fra
 _MOST_COUNTED = 10**12
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Record):
     """A key that is understood.
 
     Parameters
@@ -29,8 +31,7 @@ class Key:
     to: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Record):
     """What is known of the keys of a tool.
 
     Parameters

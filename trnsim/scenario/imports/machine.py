@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim.errors import InputError, Problem
 from trnsim.hardware import load_server, names
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from trnsim.hardware import Server
@@ -18,8 +18,7 @@ __all__ = ["Asked", "place"]
 _FABRIC = "ultracluster"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Record):
     """The ranks that a file asks for.
 
     Parameters

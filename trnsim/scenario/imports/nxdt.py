@@ -9,9 +9,10 @@ examples/conf; both read 2026-11-30.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from trnsim.documents import Document, read_document
 from trnsim.scenario.imports.keys import Key, Vocabulary, by_key, count, flag, fraction, one_of, text, words

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,8 +40,7 @@ _OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Record):
     """An option as it is written.
 
     Parameters
@@ -61,8 +61,7 @@ class Option:
     conditional: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(Record):
     """A word with its line. An empty one ends a command, and a line break does unless a value is still due."""
 
     text: str

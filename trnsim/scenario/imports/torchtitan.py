@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from trnsim.documents import Document, read_toml, refuse_unknown
 from trnsim.scenario.imports.keys import Key, Vocabulary, by_key, count, count_or_rest, one_of, text, words

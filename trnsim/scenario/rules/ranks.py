@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from trnsim.record import Record
 from trnsim.scenario.rules.rule import Rule, divisors, near, one_of
 
 if TYPE_CHECKING:
@@ -30,8 +32,7 @@ RANK_KEYS = (
 """Keys that decide how many ranks there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
+class Ranks(Record):
     """How ranks are counted.
 
     Parameters

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from trnsim.documents import Document
 from trnsim.hardware import load_server
+from trnsim.study.validation.groups import machine_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +53,7 @@ def scenarios_of(row: MeasuredRow, group: GroupFile | None) -> tuple[Document, .
     """
     if group is None:
         raise UnclearRowError("nothing is known of this set: software and machine would be guesses")
-    machine = group.hardware.get(row.hardware) or group.hardware.get("*")
+    machine = machine_of(row, group)
     if machine is None:
         raise UnclearRowError(f"no software family describes {row.hardware or 'a machine without a name'}")
     return tuple(_document(candidate, group, machine) for candidate in _candidates(row, group))

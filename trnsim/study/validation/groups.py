@@ -12,7 +12,9 @@ from trnsim.documents import Choice, Table, names, read_document, validate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups"]
+    from trnsim.study.measured import MeasuredRow
+
+__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups", "machine_of"]
 
 _FOLDER = Path(__file__).resolve().parent.parent / "data" / "groups"
 
@@ -99,6 +101,11 @@ def fill_blanks(cells: dict[str, str], known: Mapping[str, GroupFile]) -> dict[s
     if not _belongs(filled, group):
         filled["group"] = f"{cells['group']}/other"
     return filled
+
+
+def machine_of(row: MeasuredRow, group: GroupFile) -> MachineTable | None:
+    """Return the machine that a row ran on; None where its set does not know it."""
+    return group.hardware.get(row.hardware) or group.hardware.get("*")
 
 
 def _belongs(cells: Mapping[str, str], group: GroupFile) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from trnsim.record import Record
 from trnsim.study.measured import MeasuredRow
+from trnsim.study.validation.groups import machine_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Measurement", "Skipped", "measurements", "set_of"]
 
 _OF_THE_NUMBER: Final = {"id", "metric", "value", "unit", "split", "skipped", "line"}
-_CONFIGURATION: Final = tuple(each.name for each in fields(MeasuredRow) if each.name not in _OF_THE_NUMBER)
+_CONFIGURATION: Final = tuple(name for name in MeasuredRow.__struct_fields__ if name not in _OF_THE_NUMBER)
 
 _SECONDS: Final = {"s": 1.0, "ms": 1e-3}
 _METRICS: Final = (
@@ -33,8 +36,7 @@ _METRICS: Final = (
 """Metrics that tell the time of a step, the most direct first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Record):
     """One measured step.
 
     Parameters
@@ -49,8 +51,7 @@ class Measurement:
     time_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(Record):
     """A measurement, or a row of another metric, that is not compared.
 
     Parameters
@@ -163,7 +164,7 @@ def _of_flop_rate(row: MeasuredRow, group: GroupFile | None) -> float | str:
 def _of_utilization(row: MeasuredRow, group: GroupFile | None) -> float | str:
     if not row.unit.startswith("%"):
         return _unknown_unit(row, "%")
-    machine = group and (group.hardware.get(row.hardware) or group.hardware.get("*"))
+    machine = None if group is None else machine_of(row, group)
     flops = group and group.model_flops and _RULES[group.model_flops](row, False)
     if not flops or machine is None or not row.accelerators:
         return "the rule by which its MFU counts FLOPs is not stated, or what it needs"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trnsim import scenario
 from trnsim.errors import InputError
+from trnsim.record import Record
 from trnsim.simulation.estimate import Estimate, estimate
 from trnsim.study.validation.configurations import UnclearRowError, scenarios_of
 from trnsim.study.validation.measurements import Measurement, Skipped, set_of
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Prediction", "Task", "ideal_times", "predict", "tasks_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Record):
     """A measured step and what trnsim says of it.
 
     Parameters
@@ -50,8 +49,7 @@ class Prediction:
         return self.time_s / self.measurement.time_s - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Record):
     """A measurement with the scenarios that stand for it; the fastest counts."""
 
     measurement: Measurement

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
+
+from trnsim.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Baseline", "Errors", "Score", "score"]
 
 
-@dataclass(frozen=True, slots=True)
-class Errors:
+class Errors(Record):
     """Errors of step time, predicted over measured less 1, as fractions.
 
     Parameters
@@ -48,8 +48,7 @@ class Errors:
         return cls(mean(sizes), median(sizes), max(sizes), median(errors))
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Record):
     """One constant efficiency for each set, fitted where its error is least, with the bubble of the pipeline.
 
     Parameters
@@ -78,8 +77,7 @@ class Baseline:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Record):
     """One set of measured steps.
 
     Parameters

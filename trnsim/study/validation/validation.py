@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trnsim import __version__
+from trnsim.record import Record
 from trnsim.study.measured import read_measured, shipped
 from trnsim.study.validation.groups import fill_blanks, groups
 from trnsim.study.validation.measurements import Skipped, measurements, set_of
@@ -29,8 +29,7 @@ SHIPPED_TABLES = ("training", "trainium-training")
 """Tables that come with trnsim."""
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Record):
     """Predictions beside measurements.
 
     Parameters
