@@ -15,10 +15,11 @@ from trnsim.units import format_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trnsim.parallel import Mesh
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.simulated import Simulated
-    from trnsim.training import Member
+    from trnsim.training import Folding, Member
 
 __all__ = ["cohort_notes", "cohorts_of", "perturbation_costs"]
 
@@ -34,7 +35,8 @@ def perturbation_costs(scenario: Scenario, machine: Machine, run: Simulated) -> 
 def _cost(scenario: Scenario, machine: Machine, run: Simulated, name: str) -> PerturbationCost:
     others = tuple(each for each in scenario.perturbations if each.name != name)
     without = replace(scenario, perturbations=others)
-    time_s = run_engine(without, build_machine(without), folding=scenario.run.folding != "off").window.duration_s
+    folds = scenario.run.folding != "off"
+    time_s = run_engine(without, build_machine(without), folding=folds, known=run.bodies).window.duration_s
     hits = machine.hits[name]
     return PerturbationCost(name, hits.struck, hits.places, time_s, run.window.duration_s - time_s)
 
@@ -48,9 +50,9 @@ def cohort_notes(machine: Machine, run: Simulated) -> dict[str, str]:
 
 def _why(run: Simulated) -> str:
     stages, ranks = len(run.folding.stages), run.spec.mesh.ranks
-    found = f"{len(run.engine.cohorts):,} for {ranks:,} ranks"
+    found = f"{run.processes:,} for {ranks:,} ranks"
     if isinstance(run.folding, Contraction):
-        teams = len(run.engine.cohorts) - len(run.folding.slowest)
+        teams = run.processes - len(run.folding.slowest)
         return (
             f"{found} = {teams:,} teams (tensor groups of {stages} stages in {len(run.folding.sorts):,} sorts of replicas, by "
             f"slow chips and links; parts of a group whose messages differ are apart) + {len(run.folding.slowest):,} "
@@ -76,10 +78,9 @@ def _passes_s(member: Member) -> float:
     return sum(each.forward.duration_s + each.backward.duration_s for each in member.plan.passes.values())
 
 
-def cohorts_of(run: Simulated) -> Iterator[tuple[str, str]]:
+def cohorts_of(folding: Folding | Contraction, mesh: Mesh) -> Iterator[tuple[str, str]]:
     """Yield for each kind of ranks its first, and how many they are and what makes them different."""
-    for member in run.members:
-        node = member.node
+    for node in folding.alike:
         speed = "" if node.speed == 1 else f", chips at {node.speed:.4g} of their speed"
         group = "" if node.pace == node.speed else f", waits for chips at {node.pace:.4g}"
-        yield member.cohort.first, f"stage {node.stage.number}, {member.cohort.ranks:,} ranks{speed}{group}"
+        yield mesh.label(node.first_rank), f"stage {node.stage.number}, {node.ranks:,} ranks{speed}{group}"

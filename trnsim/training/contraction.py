@@ -9,12 +9,13 @@ A team holds the ranks of a group whose messages cost the same; a group may have
 
 This is exact where what travels in passes never shares a link with what tails send, and where every replica has ended its
 passes when the reductions of its stage end. The first is known before a run (`contract`), the second is looked at after it
-(`Populated.holds`).
+(`Teams.holds`).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Meeting, refine
@@ -25,13 +26,15 @@ from trnsim.training.communication import Coordinates
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
 from trnsim.training.stages import Stage, pipeline_stages
-from trnsim.training.teams import Kind, Populated, Sort
+from trnsim.training.teams import Sort, Teams
+from trnsim.training.views import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from trnsim.engine import Engine
     from trnsim.fabric import Price
+    from trnsim.training.bodies import Bodies
     from trnsim.training.communication import Communication, RankPrices
     from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
     from trnsim.training.spec import StepSpec
@@ -91,9 +94,26 @@ class Contraction(Record):
         """Ranks that pay the same, for what is counted over all of them."""
         return tuple(self.places.values())
 
-    def populate(self, engine: Engine, spec: StepSpec) -> Populated:
-        """Make teams and tails and start their stories."""
-        return Populated(engine, spec, self, Planner(spec, {}, engine.holds_groups_together))
+    @property
+    def alike(self) -> tuple[Node, ...]:
+        """The ranks of each kind, by ascending first rank."""
+        found = (
+            self.node(sort, stage, kind, min(other.speed for other in kinds))
+            for sort in self.sorts
+            for stage, kinds in enumerate(sort.kinds)
+            for kind in kinds
+        )
+        return tuple(sorted(found, key=lambda node: node.first_rank))
+
+    def node(self, sort: Sort, stage: int, kind: Kind, pace: float) -> Node:
+        """Return the ranks of a kind in a stage of a sort of replicas."""
+        tensor = self.spec.mesh.coordinates(kind.first_rank)["tp"]
+        payer = self.places[Coordinates(tensor, stage, sort.like)]
+        return Node(payer.stage, kind.first_rank, kind.ranks, payer.prices, kind.speed, pace)
+
+    def play(self, engine: Engine, spec: StepSpec, bodies: Bodies) -> Teams:
+        """Simulate the steps; `bodies` may know of other runs what replicas do in their passes."""
+        return Teams(engine, spec, self, Planner(spec, {}, engine.holds_groups_together), bodies)
 
 
 def contract(
@@ -327,9 +347,10 @@ def _kinds_of_stage(
     """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank."""
     counts: Counter[tuple[int, int, float]] = Counter()
     firsts: dict[tuple[int, int, float], int] = {}
+    strides = [spec.mesh.stride(axis) for axis in Coordinates._fields]
     for replica in listed or (each.first,):
         for tensor in range(tensors):
-            rank = spec.mesh.rank({"tp": tensor, "pp": stage, "dp": replica})
+            rank = sum(map(mul, (tensor, stage, replica), strides))
             kind = (*parts[stage, tensor], spec.slow.get(rank, 1.0))
             counts[kind] += 1 if listed else each.replicas
             firsts[kind] = min(rank, firsts.get(kind, rank))
