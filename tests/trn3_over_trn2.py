@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 import trnsim
+from trnsim.hardware.software import REGIMES
 
 if TYPE_CHECKING:
     from trnsim import Result
@@ -27,7 +28,7 @@ def load(name: str, precision: str, *overrides: str) -> Scenario:
     """
     scenario = trnsim.load(name, ["run.steps=1", f"training.precision={precision}", *overrides])
     family = scenario.cluster.software
-    measured = replace(family, measured_rows=2, error_fraction=family.scale_skew_fraction)
+    measured = replace(family, errors=dict.fromkeys(REGIMES, family.scale_skew_fraction))
     return replace(scenario, cluster=replace(scenario.cluster, software=measured))
 
 

@@ -24,8 +24,7 @@ def test_trn1_is_fitted_on_seven_rows() -> None:
     assert (family.measured_rows, family.recompute_fitted, family.byte_term) == (7, "full", "hidden")
     assert family.host_layer_s.value == family.host_pass_s.value == 0.0
     assert family.memory_efficiency.value == 0.80
-    assert family.error_fraction is not None
-    assert family.error_fraction.value == 0.103
+    assert {regime: error.value for regime, error in family.errors.items()} == {"general": 0.103}
 
 
 def test_trn2_rests_on_one_row_and_has_no_error_to_state() -> None:
@@ -34,7 +33,7 @@ def test_trn2_rests_on_one_row_and_has_no_error_to_state() -> None:
     assert (efficiency.low, efficiency.value, efficiency.high) == (0.258, 0.344, first.gemm_efficiency.value)
     assert efficiency.kind == "inferred"
     assert family.measured_rows == 1
-    assert family.error_fraction is None
+    assert family.errors == {}
     assert family.collective_skew_s.value == first.collective_skew_s.value
     assert family.collective_skew_s.kind == family.scale_skew_fraction.kind == "assumed"
 

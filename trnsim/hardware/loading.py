@@ -161,10 +161,12 @@ def load_family(name_or_path: str, relative_to: Path | None = None) -> SoftwareF
         host_pass_s=entry.sourced(file.host_pass),
         collective_skew_s=entry.sourced(file.collective_skew),
         scale_skew_fraction=entry.sourced(file.scale_skew_fraction),
+        interference_fraction=None if file.interference_fraction is None else entry.sourced(file.interference_fraction),
         data_parallel_overlap=file.data_parallel_overlap.value,
         recompute_fitted=file.recompute_fitted.value,
         measured_rows=file.measured_rows.value,
-        error_fraction=None if file.error_fraction is None else entry.sourced(file.error_fraction),
+        errors=entry.each_sourced(file.errors),
+        fitted=tuple(file.fitted),
         basis={
             "byte_term": entry.sourced(file.byte_term),
             "data_parallel_overlap": entry.sourced(file.data_parallel_overlap),

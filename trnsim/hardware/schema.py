@@ -23,6 +23,7 @@ from pydantic_core.core_schema import (
 )
 
 from trnsim.documents import WHOLE, Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
+from trnsim.hardware.software import FITTABLE, REGIMES
 from trnsim.hardware.sourced import Kind
 
 __all__ = [
@@ -264,7 +265,13 @@ class FamilyFile(SourcedFile):
     host_pass: SourcedValue[Latency]
     collective_skew: SourcedValue[Latency]
     scale_skew_fraction: SourcedValue[Share]
+    interference_fraction: SourcedValue[Share] | None = None
     data_parallel_overlap: SourcedValue[Literal["none", "buckets"]]
     recompute_fitted: SourcedValue[Literal["none", "selective", "full"]]
     measured_rows: SourcedValue[WholeNumber]
-    error_fraction: SourcedValue[Fraction] | None = None
+    errors: dict[Annotated[str, Choice(*REGIMES)], SourcedValue[Fraction]] = Field(
+        default_factory=dict, description="mean absolute error of step time by regime"
+    )
+    fitted: list[Annotated[str, Choice(*FITTABLE)]] = Field(
+        default_factory=list, max_length=5, description="keys that were fitted to measured steps"
+    )

@@ -11,10 +11,22 @@ if TYPE_CHECKING:
 
     from trnsim.hardware.sourced import Sourced
 
-__all__ = ["REGIMES", "SoftwareFamily"]
+__all__ = ["FITTABLE", "REGIMES", "SoftwareFamily"]
 
 REGIMES: Final = ("near the memory limit", "host-bound", "large, compute-bound", "general")
 """Kinds of step whose errors differ; a step belongs to the first that fits."""
+
+FITTABLE: Final = {
+    "gemm_efficiency": "gemm_efficiency",
+    "attention_time_ratio": "attention_time_ratio",
+    "memory_efficiency": "memory_efficiency",
+    "host_layer": "host_layer_s",
+    "host_pass": "host_pass_s",
+    "collective_skew": "collective_skew_s",
+    "scale_skew_fraction": "scale_skew_fraction",
+    "interference_fraction": "interference_fraction",
+}
+"""Keys of a family's file that a fit can change, and the fields that they become."""
 
 
 class SoftwareFamily(Record):
@@ -43,14 +55,20 @@ class SoftwareFamily(Record):
         Skew of the ranks: each collective of a training step takes this times log2 of its group longer.
     scale_skew_fraction
         j of the factor 1 + j log2(hosts) on every stage pass.
+    interference_fraction
+        Share of its time by which a data-parallel collective slows the pass that it goes on beside: it takes cores and
+        memory bandwidth from it. None where no slowing is known.
     data_parallel_overlap
         What hides behind the backward pass: ``none`` of the gradient reduction, or its ``buckets``.
     recompute_fitted
         Recompute mode under which the constants were fitted: ``none``, ``selective``, ``full``.
     measured_rows
-        Measured steps behind the fit; below 2 there is no error to state.
-    error_fraction
-        Mean absolute error on rows outside the fit; None where nothing was measured.
+        Measured steps behind the fit.
+    errors
+        Mean absolute error of step time by regime, of `REGIMES`, on rows outside the fit where there are any; those that
+        were not measured are not in it.
+    fitted
+        Keys of its file, of `FITTABLE`, that were fitted to measured steps.
     basis
         Sources of the fields above that are plain, by field.
     variants
@@ -69,10 +87,12 @@ class SoftwareFamily(Record):
     host_pass_s: Sourced[float]
     collective_skew_s: Sourced[float]
     scale_skew_fraction: Sourced[float]
+    interference_fraction: Sourced[float] | None
     data_parallel_overlap: Literal["none", "buckets"]
     recompute_fitted: Literal["none", "selective", "full"]
     measured_rows: int
-    error_fraction: Sourced[float] | None
+    errors: Mapping[str, Sourced[float]]
+    fitted: tuple[str, ...]
     basis: Mapping[str, Sourced[Any]]
     variants: Mapping[str, str]
     notes: tuple[str, ...] = ()

@@ -41,7 +41,12 @@ def _used(scenario: Scenario) -> Iterator[tuple[str, Sourced[Any]]]:
 def _unused(scenario: Scenario) -> Iterator[str]:
     """Yield how the names of values begin that this run does not touch."""
     cluster = scenario.cluster
-    yield from ("server.chip.tensor_engine_flops_per_s.", "software.measured_rows", "software.recompute_fitted")
+    yield from (
+        "server.chip.tensor_engine_flops_per_s.",
+        "software.measured_rows",
+        "software.recompute_fitted",
+        "software.errors.",
+    )
     if scenario.ranks_per_chip == 1:
         yield "server.chip.neuron_cores.link_"
     if not scenario.training.optimizer_offload:

@@ -142,7 +142,7 @@ def _server(server: hardware.Server) -> Description:
 
 def _family(family: hardware.SoftwareFamily) -> Description:
     facts = {"chips": list(family.chips), "variants": dict(family.variants)}
-    error = () if family.error_fraction else ("no measurement outside the fit: its error is not known",)
+    error = () if family.errors else ("no measurement outside the fit: its error is not known",)
     return Description("family", family.name, facts, _values(family), (*family.notes, *error))
 
 

@@ -119,6 +119,7 @@ def build_rates(scenario: Scenario, bound: Bound = "value") -> Rates:
         host_pass_s=family.host_pass_s.value,
         collective_skew_s=_at(family.collective_skew_s, other) if scenario.run.skew else 0.0,
         scale_skew_fraction=_at(family.scale_skew_fraction, other) * doublings if scenario.run.skew else 0.0,
+        interference_fraction=0.0 if family.interference_fraction is None else _at(family.interference_fraction, other),
     )
 
 

@@ -16,6 +16,7 @@ from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.machine import build_machine, build_rates
 from trnsim.simulation.memory import check_memory, memory_warning, worst
 from trnsim.simulation.perturbed import cohort_notes, perturbation_costs
+from trnsim.simulation.regime import regime
 from trnsim.simulation.simulated import run_again, run_engine
 from trnsim.simulation.verify import verify
 from trnsim.training import UnservedGroupError
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from trnsim.simulation.memory import StageMemory
 from trnsim.simulation.simulated import Simulated
 
-MEASUREMENTS_FOR_A_BAND = 2
 SKEW_MEASURED_UP_TO = 12_288
 """Accelerators of the largest run behind the skew with scale: MegaScale, arXiv:2402.15627."""
 
@@ -69,7 +69,7 @@ def simulate(scenario: Scenario) -> Result:
         name=scenario.name,
         provenance=Provenance(__version__, sha256(scenario), scenario.run.seed, fingerprint(run.cohorts)),
         cluster=facts.cluster_facts(scenario),
-        step=facts.step_facts(scenario, run, error_band(scenario, machine, run)),
+        step=facts.step_facts(scenario, run, error_band(scenario, machine, run, worst(memories).terms.total)),
         memory=facts.memory_facts(scenario, machine, memories),
         collectives=traffic.collective_facts(run),
         links=traffic.link_facts(machine, run, sent),
@@ -120,16 +120,18 @@ def _warnings(scenario: Scenario, run: Simulated, memories: list[StageMemory]) -
         yield f"skew with scale is extrapolated: {chips:,} chips, measured up to {SKEW_MEASURED_UP_TO:,} accelerators"
 
 
-def error_band(scenario: Scenario, machine: Machine, run: Simulated) -> ErrorBand:
-    """Say how far the step time may be off: a measured error, or the range that the family's parameters allow."""
+def error_band(scenario: Scenario, machine: Machine, run: Simulated, memory_bytes: int) -> ErrorBand:
+    """Say how far the step time may be off: the error measured in its regime, or the range that the family's parameters allow."""
     family, time_s = scenario.cluster.software, run.window.duration_s
-    if family.measured_rows >= MEASUREMENTS_FOR_A_BAND and family.error_fraction is not None:
-        error = family.error_fraction
-        source = f"held-out error of the fit behind {family.name}{_fitted_otherwise(scenario)}: {error.source}"
+    found = regime(scenario, run, memory_bytes)
+    if found in family.errors:
+        error = family.errors[found]
+        source = f"mean error of {family.name} where steps are {found}{_fitted_otherwise(scenario)}: {error.source}"
         return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), source)
     slow_s, fast_s = (_time_at(scenario, machine, run, bound) for bound in ("low", "high"))
     rows = "1 measured row" if family.measured_rows == 1 else f"{family.measured_rows} measured rows"
-    source = f"the range of the parameters of {family.name}, {rows}{_fitted_otherwise(scenario)}"
+    where = f", none of them {found}" if family.errors else ""
+    source = f"the range of the parameters of {family.name}, {rows}{where}{_fitted_otherwise(scenario)}"
     return ErrorBand("no measurement", fast_s, slow_s, source)
 
 

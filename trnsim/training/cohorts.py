@@ -116,6 +116,7 @@ class Planner(Record):
             reduce=launches(GRADIENTS, sharding.reduce_op, sharding.group, prices.reduce),
             merge=launches(COPIES, "all-reduce", sharding.copies, prices.merge),
             gather=launches(WEIGHTS, "all-gather", sharding.group, prices.gather),
+            interference_fraction=self.spec.rates.interference_fraction,
         )
 
     def _passes(self, held: VirtualStage, node: Node) -> StagePasses:

@@ -135,6 +135,7 @@ def contract(
     sizes = _Sizes(spec.mesh.size("tp"), spec.mesh.size("pp"))
     alone = min(sizes.tp, spec.mesh.size("dp")) == 1 or not spec.blocking_sends or spec.pipeline.virtual_stages > 1
     beyond = spec.sharding.zero > 1 or spec.sharding.copies > 1 or spec.sharding.gathers_in_passes
+    beyond = beyond or spec.rates.interference_fraction > 0
     if alone or beyond or not spec.folding or not spec.slow:
         return None
     stages = pipeline_stages(spec)

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
+from trnsim.engine import Activity, Part
 from trnsim.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
-    from trnsim.engine import Activity, Call, Cohort, Collective, Story, Transfer, Wait
+    from trnsim.engine import Call, Cohort, Collective, Story, Transfer, Wait
     from trnsim.parallel import Sharding
     from trnsim.schedules import Pass
     from trnsim.training.passes import StagePasses
 
 
+INTERFERENCE = "slowed by collectives"
 GRADIENTS, COPIES, WEIGHTS = "gradients", "gradients of copies", "weights"
 """What the collectives of a bucket are called, before its number."""
 
@@ -45,12 +47,15 @@ class Exchanges(Record):
         Summing what they then hold over the groups of ranks that share; empty if there is one group.
     gather
         Gathering weights; empty where nothing is shared.
+    interference_fraction
+        Share of its time by which a collective that goes on beside a pass slows the pass.
     """
 
     sharding: Sharding
     reduce: tuple[Launch, ...] = ()
     merge: tuple[Launch, ...] = ()
     gather: tuple[Launch, ...] = ()
+    interference_fraction: float = 0.0
 
     def gathers(self, turn: Pass, *, is_first: bool) -> bool:
         """Whether a pass waits for weights; `is_first` says that it is the first through its virtual stage in the step."""
@@ -71,6 +76,7 @@ class Launched(NamedTuple):
 
     call: Call
     wait: Wait
+    transfer: Transfer
 
 
 class DataParallel(Struct):
@@ -97,6 +103,7 @@ class DataParallel(Struct):
     step: int
     pending: list[Launched] = field(default_factory=list)
     gathering: dict[int, Launched] = field(default_factory=dict)
+    beside: list[Launched] = field(default_factory=list)
 
     def begin(self) -> None:
         """Ask for all the weights that other ranks have updated, where passes wait for them; those needed first, first."""
@@ -130,7 +137,7 @@ class DataParallel(Struct):
         if not self.exchanges.sharding.gathers_in_passes:
             calls = [self._launch(launch, "weights", number) for number, launch in _last_first(self.exchanges.gather)]
             for launched in calls:
-                yield from self.rank.wait(*launched)
+                yield from self._wait(launched)
 
     def _in_parts(
         self,
@@ -149,8 +156,10 @@ class DataParallel(Struct):
                 for wanted in buckets[position : position + ahead + 1]:
                     if wanted not in self.gathering:
                         self.gathering[wanted] = self._launch(self.exchanges.gather[wanted], turn, wanted)
-                yield from self.rank.wait(*self.gathering.pop(number))
+                yield from self._wait(self.gathering.pop(number))
             yield from self.rank.perform(segment, self.tensor, (turn, number))
+            if self.beside:
+                yield from self._slow_down((turn, number))
             if reduces:
                 yield from self._reduce(number, turn, is_last=is_last)
 
@@ -165,20 +174,38 @@ class DataParallel(Struct):
             merge = self.exchanges.merge[number]
             key = (self.step, "merge", number)
             call = self.rank.launch(self.copies, merge.wait, key, merge.transfer, after=reduction.call)
-            self.pending.append(Launched(call, merge.wait))
+            self.pending.append(self._started(call, merge))
         if sharding.overlap == "none":
             yield from self._settle()
 
     def _settle(self) -> Story:
         for launched in self.pending:
-            yield from self.rank.wait(*launched)
+            yield from self._wait(launched)
         self.pending.clear()
+
+    def _wait(self, launched: Launched) -> Story:
+        """Wait for a collective; where no pass has gone on beside it yet, it slows none."""
+        self.beside = [other for other in self.beside if other is not launched]
+        return self.rank.wait(launched.call, launched.wait)
+
+    def _slow_down(self, turn: Hashable) -> Story:
+        """Lose what the collectives took from the pass that went on beside them."""
+        together_s = sum(launched.transfer.duration_s for launched in self.beside)
+        self.beside.clear()
+        lost_s = together_s * self.exchanges.interference_fraction
+        return self.rank.perform(Activity(INTERFERENCE, (Part(INTERFERENCE, "exposed_dp", lost_s),)), None, turn)
 
     def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> Launched:
         if self.sharing is None:
             raise ValueError(f"a rank without data-parallel group cannot launch {launch.wait.name}")
         key = (self.step, launch.wait.name, turn, number)
-        return Launched(self.rank.launch(self.sharing, launch.wait, key, launch.transfer), launch.wait)
+        return self._started(self.rank.launch(self.sharing, launch.wait, key, launch.transfer), launch)
+
+    def _started(self, call: Call, launch: Launch) -> Launched:
+        launched = Launched(call, launch.wait, launch.transfer)
+        if self.exchanges.interference_fraction:
+            self.beside.append(launched)
+        return launched
 
 
 def _last_first(launches: Sequence[Launch]) -> list[tuple[int, Launch]]:

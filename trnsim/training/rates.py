@@ -43,6 +43,8 @@ class Rates(Record):
         Time that the ranks of an all-reduce lose to each other, per doubling of the group.
     scale_skew_fraction
         Share by which every stage pass is longer at the scale of the run.
+    interference_fraction
+        Share of its time by which a data-parallel collective slows the pass that it goes on beside.
 
     References
     ----------
@@ -59,6 +61,7 @@ class Rates(Record):
     host_pass_s: float
     collective_skew_s: float
     scale_skew_fraction: float
+    interference_fraction: float = 0.0
 
     def at_speed(self, speed: float) -> Rates:
         """Return the rates of a chip that does everything itself at a share of this speed; the host is not slower."""

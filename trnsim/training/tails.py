@@ -67,7 +67,7 @@ class Tail(Cohort):
             for number, (launch, at_ps) in enumerate(zip(plan.exchanges.reduce, launches_ps, strict=True)):
                 yield from self._until(at_ps)
                 call = self.launch(self._together, launch.wait, (step, number), launch.transfer)
-                trainer.data.pending.append(Launched(call, launch.wait))
+                trainer.data.pending.append(Launched(call, launch.wait, launch.transfer))
         else:
             yield from self._until(passed_ps)
         yield from trainer.update()
