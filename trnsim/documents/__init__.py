@@ -12,7 +12,7 @@ from trnsim.documents.names import canonical, nearest, refuse_unknown
 from trnsim.documents.quantities import WHOLE, Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
 from trnsim.documents.text import join_key, shorten, split_key
 from trnsim.documents.validation import keys_of, meant_key, problems_of, validate
-from trnsim.documents.writing import commented_yaml
+from trnsim.documents.writing import changed_yaml, commented_yaml
 
 __all__ = [
     "WHOLE",
@@ -26,6 +26,7 @@ __all__ = [
     "Fraction",
     "Table",
     "canonical",
+    "changed_yaml",
     "commented_yaml",
     "data_folder",
     "existing",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from trnsim.documents.text import join_key
+from trnsim.documents.text import join_key, split_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["commented_yaml"]
+__all__ = ["changed_yaml", "commented_yaml"]
 
 
 def commented_yaml(data: Mapping[str, Any], comments: Mapping[str, str], head: Sequence[str] = ()) -> str:
@@ -40,6 +41,47 @@ def commented_yaml(data: Mapping[str, Any], comments: Mapping[str, str], head: S
     stream = StringIO()
     yaml.dump(_commented(data, comments, ""), stream)
     return "".join(f"# {line}".rstrip() + "\n" for line in head) + stream.getvalue()
+
+
+def changed_yaml(text: str, changes: Mapping[str, Any], head: Sequence[str]) -> str:
+    """Return a YAML document with other values, all else as it stands: comments, order and style.
+
+    Parameters
+    ----------
+    text
+        The document.
+    changes
+        By key path of a table that is there, or its new last key; tables are written on one line, and None takes a key away.
+    head
+        Lines of the comment at the top, in place of those that are there.
+
+    Examples
+    --------
+    >>> print(changed_yaml("a: 1 # one\\nb: {c: 2}\\n", {"b": {"c": 3, "d": "x"}}, ["Changed"]), end="")
+    # Changed
+    a: 1 # one
+    b: {c: 3, d: x}
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.comments import CommentedMap
+
+    yaml = YAML()
+    yaml.width = 1_000_000
+    data = yaml.load(text)
+    for path, value in changes.items():
+        *tables, key = split_key(path)
+        table = reduce(lambda table, step: table[step], tables, data)
+        if value is None:
+            table.pop(key, None)
+        elif isinstance(value, dict):
+            table[key] = CommentedMap(value)
+            table[key].fa.set_flow_style()
+        else:
+            table[key] = value
+    data.yaml_set_start_comment("\n".join(head))
+    stream = StringIO()
+    yaml.dump(data, stream)
+    return stream.getvalue()
 
 
 def _commented(table: Mapping[str, Any], comments: Mapping[str, str], path: str) -> Any:

@@ -7,7 +7,7 @@ files it names. :func:`load_chip`, :func:`load_server` and :func:`load_family` m
 
 from trnsim.hardware.catalog_files import Entry, names, read_entry
 from trnsim.hardware.chip import Chip, NeuronCores
-from trnsim.hardware.loading import family_for, load_chip, load_family, load_server
+from trnsim.hardware.loading import family_for, family_text, load_chip, load_family, load_server
 from trnsim.hardware.schema import SourcedFile, SourcedValue
 from trnsim.hardware.server import (
     InstanceUse,
@@ -41,6 +41,7 @@ __all__ = [
     "TorusScaleUp",
     "every_value",
     "family_for",
+    "family_text",
     "load_chip",
     "load_family",
     "load_server",

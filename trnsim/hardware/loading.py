@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from trnsim.hardware.schema import SourcedValue
     from trnsim.hardware.sourced import Sourced
 
-__all__ = ["family_for", "load_chip", "load_family", "load_server"]
+__all__ = ["family_for", "family_text", "load_chip", "load_family", "load_server"]
 
 
 def load_chip(name_or_path: str, relative_to: Path | None = None) -> Chip:
@@ -176,6 +176,18 @@ def load_family(name_or_path: str, relative_to: Path | None = None) -> SoftwareF
         variants=entry.variants,
         notes=tuple(file.notes),
     )
+
+
+def family_text(name_or_path: str) -> str:
+    """Return the file of a software family as it stands; of a variant, that of the family.
+
+    Raises
+    ------
+    InputError
+        As :func:`load_family`.
+    """
+    path = open_entry("families", name_or_path, FamilyFile).document.path
+    return "" if path is None else path.read_text(encoding="utf-8")
 
 
 def family_for(chip: Chip) -> SoftwareFamily:

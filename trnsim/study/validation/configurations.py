@@ -52,7 +52,9 @@ def scenarios_of(row: MeasuredRow, group: GroupFile | None) -> tuple[Document, .
         If something is missing, does not fit, or is unknown to trnsim.
     """
     if group is None:
-        raise UnclearRowError("nothing is known of this set: software and machine would be guesses")
+        raise UnclearRowError(
+            "nothing is known of this set, and its `hardware` is no server of the catalog: machine and software would be guesses"
+        )
     machine = machine_of(row, group)
     if machine is None:
         raise UnclearRowError(f"no software family describes {row.hardware or 'a machine without a name'}")

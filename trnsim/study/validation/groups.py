@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from trnsim.documents import Choice, Table, names, read_document, validate
+from trnsim.hardware import load_server
+from trnsim.hardware import names as names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trnsim.study.measured import MeasuredRow
 
-__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups", "machine_of"]
+__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups", "machine_of", "of_its_own"]
 
+_FABRICS = {"efa": "ultracluster", "infiniband": "infiniband-ndr", "roce": "roce-24k", "dcn": "tpu-dcn"}
 _FOLDER = Path(__file__).resolve().parent.parent / "data" / "groups"
 
 
@@ -85,6 +88,24 @@ def groups() -> dict[str, GroupFile]:
         document = read_document(_FOLDER / f"{name}.yaml")
         found[name] = validate(document, GroupFile)
     return found
+
+
+def of_its_own(row: MeasuredRow) -> GroupFile | None:
+    """Return what is assumed of a row of a set without a file: `hardware` is a server of the catalog; else None."""
+    if row.hardware not in names_of("servers"):
+        return None
+    server = load_server(row.hardware)
+    network = server.scale_out.kind if server.scale_out else "efa"
+    machine = MachineTable(server=row.hardware, fabric=_FABRICS[network], software=server.chip.software_family)
+    gpt = row.ffn is not None and row.ffn == 4 * (row.hidden or 0)
+    model = {"gated_mlp": not gpt, "norm": "layernorm" if gpt else "rmsnorm", "tied_embeddings": gpt}
+    return GroupFile(
+        assumed=[
+            "an MLP four times as wide as the model is that of a GPT, and any other is gated; no biases, flash attention"
+        ],
+        hardware={"*": machine},
+        model=model,
+    )
 
 
 def fill_blanks(cells: dict[str, str], known: Mapping[str, GroupFile]) -> dict[str, str]:

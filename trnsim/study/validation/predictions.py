@@ -9,6 +9,7 @@ from trnsim.errors import InputError
 from trnsim.record import Record
 from trnsim.simulation.estimate import Estimate, estimate
 from trnsim.study.validation.configurations import UnclearRowError, scenarios_of
+from trnsim.study.validation.groups import of_its_own
 from trnsim.study.validation.measurements import Measurement, Skipped, set_of
 from trnsim.workload import flops_per_token
 
@@ -63,7 +64,7 @@ def tasks_of(
     tasks, skipped = [], []
     for one in found:
         try:
-            tasks.append(Task(one, scenarios_of(one.row, known.get(set_of(one.row)))))
+            tasks.append(Task(one, scenarios_of(one.row, known.get(set_of(one.row)) or of_its_own(one.row))))
         except UnclearRowError as error:
             skipped.append(Skipped(one.row, str(error), is_step=True))
     return tuple(tasks), tuple(skipped)
