@@ -108,19 +108,15 @@ class DataParallel(Struct):
     def forward(self, turn: Pass, work: StagePasses, *, is_first: bool) -> Story:
         """Run a forward pass, waiting for each bucket of weights where they are gathered for it."""
         if self.exchanges.gathers(turn, is_first=is_first):
-            yield from self._in_parts(turn, work.forward_segments, work.buckets[::-1], reduces=False, gathers=True)
-        else:
-            yield from self.rank.perform(work.forward, self.tensor, turn)
+            return self._in_parts(turn, work.forward_segments, work.buckets[::-1], reduces=False, gathers=True)
+        return self.rank.perform(work.forward, self.tensor, turn)
 
     def backward(self, turn: Pass, work: StagePasses, *, is_last: bool) -> Story:
         """Run a backward pass, launching the reduction of each bucket that is complete."""
         gathers, reduces = self.exchanges.gathers(turn, is_first=False), self.exchanges.reduces(is_last=is_last)
         if gathers or reduces:
-            yield from self._in_parts(
-                turn, work.segments, work.buckets, reduces=reduces, gathers=gathers, is_last=is_last
-            )
-        else:
-            yield from self.rank.perform(work.backward, self.tensor, turn)
+            return self._in_parts(turn, work.segments, work.buckets, reduces=reduces, gathers=gathers, is_last=is_last)
+        return self.rank.perform(work.backward, self.tensor, turn)
 
     def finish(self) -> Story:
         """Wait for all gradients; reduce them now if none left during the backward pass."""

@@ -165,7 +165,7 @@ class Step(Record):
 
     def _send(self, receiver: Cohort, wait: Wait, content: _Content, transfer: Transfer) -> Story:
         send = self.rank.send if self.plan.blocking_sends else self.rank.post
-        yield from send(receiver, wait, content, transfer)
+        return send(receiver, wait, content, transfer)
 
     def update(self) -> Story:
         """Finish messages and reductions, update the weights, gather them."""
