@@ -16,7 +16,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
-PACKAGES = ("simpy", "networkx", "pydantic", "ruamel", "click", "rich", "rich_click")
+PACKAGES = ("simpy", "networkx", "pydantic", "ruamel", "msgspec", "click", "rich", "rich_click")
 REPETITIONS = 3
 EVENTS_PER_MICROBATCH = 6
 EVENTS_PER_STEP = 30

@@ -20,13 +20,14 @@ class _RecordType(StructMeta):
 
         required = len(self.__struct_fields__) - len(self.__struct_defaults__)
         defaults = (*[Parameter.empty] * required, *self.__struct_defaults__)
-        annotations = {
-            name: text for base in self.__mro__ for name, text in getattr(base, "__annotations__", {}).items()
-        }
-        return Signature([
+        annotations: dict[str, object] = {}
+        for base in reversed(self.__mro__):
+            annotations.update(getattr(base, "__annotations__", {}))
+        parameters = [
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotations[name])
             for name, default in zip(self.__struct_fields__, defaults, strict=True)
-        ])  # fmt: skip
+        ]
+        return Signature(parameters)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

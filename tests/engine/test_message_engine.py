@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trnsim.engine import Activity, Collective, MessageEngine, Part, Transfer, Wait, account, last_step
+from trnsim.engine import Activity, Collective, Part, Transfer, Wait, account, last_step
+from trnsim.engine.message_engine import MessageEngine
 from trnsim.engine.messages import Exchange, Send, exchange
 from trnsim.errors import SimulationStalledError
 

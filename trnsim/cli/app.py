@@ -84,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         What follows ``trnsim``; by default what the shell gave.
     """
     gc.disable()  # a command is a short process; collecting costs a tenth of its time and frees nothing to speak of
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search every package that is installed
     _open_streams()
     sys.exit(_exit_code(arguments))
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from trnsim.documents.json_text import parse_json
 from trnsim.documents.text import Faulty, Parsed, join_key, shorten, split_key
-from trnsim.documents.toml_text import parse_toml
 from trnsim.documents.yaml12 import parse_yaml
 from trnsim.errors import InputError, Problem
 from trnsim.record import Record
@@ -123,6 +122,8 @@ def read_toml(path: Path) -> Document:
     InputError
         If the file is missing, not UTF-8 or not valid TOML.
     """
+    from trnsim.documents.toml_text import parse_toml
+
     text = read_text(path)
     try:
         parsed = parse_toml(text)

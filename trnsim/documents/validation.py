@@ -39,10 +39,10 @@ def validate(document: Document, model: type[Model], synonyms: Mapping[str, str]
     InputError
         With every problem of the document: line, key path, value, what is due, and near matches of unknown keys.
     """
-    problems = problems_of(document, model, synonyms)
-    if problems:
-        raise InputError(problems, file=document.name)
-    return model.model_validate(document.data)
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        raise InputError(_problems(document, model, error, synonyms or {}), file=document.name) from None
 
 
 def problems_of(
@@ -52,11 +52,7 @@ def problems_of(
     try:
         model.model_validate(document.data)
     except ValidationError as error:
-        found: dict[str, Problem] = {}
-        for detail in error.errors(include_url=False):
-            problem = _problem(document, model, detail, synonyms or {})
-            found.setdefault(problem.key, problem)
-        return tuple(found.values())
+        return _problems(document, model, error, synonyms or {})
     return ()
 
 
@@ -93,6 +89,17 @@ def meant_key(model: type[BaseModel], table: str, key: str, synonyms: Mapping[st
     same = _same_key(model, table, key, synonyms or {})
     near = nearest(key, keys_of(model, table), n=1)
     return same or (join_key(table, near[0]) if near else None)
+
+
+def _problems(
+    document: Document, model: type[BaseModel], error: ValidationError, synonyms: Mapping[str, str]
+) -> tuple[Problem, ...]:
+    """Return the first problem of each key."""
+    found: dict[str, Problem] = {}
+    for detail in error.errors(include_url=False):
+        problem = _problem(document, model, detail, synonyms)
+        found.setdefault(problem.key, problem)
+    return tuple(found.values())
 
 
 def _problem(document: Document, model: type[BaseModel], detail: Any, synonyms: Mapping[str, str]) -> Problem:

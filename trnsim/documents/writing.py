@@ -44,7 +44,7 @@ def commented_yaml(data: Mapping[str, Any], comments: Mapping[str, str], head: S
 
 
 def changed_yaml(text: str, changes: Mapping[str, Any], head: Sequence[str]) -> str:
-    """Return a YAML document with other values, all else as it stands: comments, order and style.
+    r"""Return a YAML document with other values, all else as it stands: comments, order and style.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def changed_yaml(text: str, changes: Mapping[str, Any], head: Sequence[str]) -> 
 
     Examples
     --------
-    >>> print(changed_yaml("a: 1 # one\\nb: {c: 2}\\n", {"b": {"c": 3, "d": "x"}}, ["Changed"]), end="")
+    >>> print(changed_yaml("a: 1 # one\nb: {c: 2}\n", {"b": {"c": 3, "d": "x"}}, ["Changed"]), end="")
     # Changed
     a: 1 # one
     b: {c: 3, d: x}

@@ -11,7 +11,6 @@ from trnsim.engine.core import Arrival, Call, Cohort, Collective, Engine, Story
 from trnsim.engine.courses import Course
 from trnsim.engine.fingerprint import fingerprint
 from trnsim.engine.log import Log, Row
-from trnsim.engine.message_engine import MessageEngine
 from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
 from trnsim.engine.shared_links import Route
 
@@ -27,7 +26,6 @@ __all__ = [
     "Engine",
     "Log",
     "Meeting",
-    "MessageEngine",
     "Operation",
     "Part",
     "Route",

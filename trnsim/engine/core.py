@@ -12,7 +12,7 @@ from collections.abc import Generator, Hashable
 from typing import TYPE_CHECKING
 
 import simpy
-from simpy.core import EmptySchedule
+from simpy.core import Infinity
 
 from trnsim.engine.clock import seconds
 from trnsim.engine.log import Log
@@ -308,6 +308,8 @@ class Engine:
         Events processed so far, counted by the engine's own loop.
     cohorts
         All cohorts, in the order of their creation.
+    now_ps
+        Simulated time in picoseconds.
     holds_groups_together
         Whether a collective begins when its last member has come, and all leave it together.
 
@@ -327,13 +329,9 @@ class Engine:
     def __init__(self, *, links_are_shared: bool = False) -> None:
         self.environment = simpy.Environment()
         self.events = 0
+        self.now_ps = 0
         self.cohorts: list[Cohort] = []
         self._links = SharedLinks(self.environment) if links_are_shared else None
-
-    @property
-    def now_ps(self) -> int:
-        """Simulated time in picoseconds."""
-        return self.environment.now  # type: ignore[return-value]  # an int, since every delay is one
 
     @property
     def now_s(self) -> float:
@@ -376,14 +374,12 @@ class Engine:
         SimulationStalledError
             If a cohort has not finished its story then.
         """
-        step = self.environment.step
-        try:
-            while True:
-                step()
-                self.events += 1
-        except EmptySchedule:
-            waiting = [cohort for cohort in self.cohorts if not cohort.finished]
-        if waiting:
+        next_ps, step = self.environment.peek, self.environment.step
+        while (now_ps := next_ps()) != Infinity:
+            self.now_ps = now_ps  # type: ignore[assignment]  # an int, since every delay is one
+            step()
+            self.events += 1
+        if waiting := [cohort for cohort in self.cohorts if not cohort.finished]:
             raise SimulationStalledError(_stall_report(self.now_s, waiting))
 
     @staticmethod

@@ -40,6 +40,8 @@ class Course:
         When each is over, counted from the start, with the links to itself.
     kinds
         Kinds of links on the way.
+    duration_ps
+        How long it takes with the links to itself.
 
     Examples
     --------
@@ -48,18 +50,14 @@ class Course:
     ([3, 11], ('efa',), 11)
     """
 
-    __slots__ = ("ends_ps", "kinds", "stints")
+    __slots__ = ("duration_ps", "ends_ps", "kinds", "stints")
 
     def __init__(self, stints: Iterable[Stint]) -> None:
         runs = groupby((stint for stint in stints if stint.work_ps), key=lambda stint: stint.kind)
         self.stints = [Stint(kind, sum(stint.work_ps for stint in run)) for kind, run in runs]
         self.ends_ps = list(accumulate(stint.work_ps for stint in self.stints))
         self.kinds = tuple({stint.kind: None for stint in self.stints if stint.kind})
-
-    @property
-    def duration_ps(self) -> int:
-        """How long it takes with the links to itself."""
-        return self.ends_ps[-1] if self.ends_ps else 0
+        self.duration_ps = self.ends_ps[-1] if self.ends_ps else 0
 
 
 def stints_of(duration_ps: int, busy_ps: Mapping[str, int]) -> list[Stint]:

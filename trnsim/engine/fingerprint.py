@@ -40,6 +40,5 @@ def fingerprint(cohorts: Iterable[Cohort]) -> str:
 
 def _digest(log: Log) -> bytes:
     found = hashlib.sha256("\n".join(operation.name for operation in log.operations).encode())
-    times = log.times_ps[:]
-    found.update(b",".join(b"%d" % time for time in times))
+    found.update(",".join(map(str, log.times_ps)).encode())
     return found.digest()

@@ -135,13 +135,19 @@ class _Stream:
             start_ps = end_ps
 
 
-class _Alarm(simpy.Timeout):
+class _Alarm(simpy.Event):
     """A moment at which a transfer is to be looked at; void if the transfer has another one by then."""
 
-    def __init__(self, environment: simpy.Environment, delay_ps: int, at_ps: int, stream: _Stream) -> None:
-        super().__init__(environment, delay_ps)
+    def __init__(
+        self, environment: simpy.Environment, delay_ps: int, at_ps: int, stream: _Stream, look: Callable[[_Alarm], None]
+    ) -> None:
+        self.env = environment
+        self.callbacks = [look]  # called with this alarm
+        self._ok = True
+        self._value = None
         self.at_ps = at_ps
         self.stream = stream
+        environment.schedule(self, delay=delay_ps)
 
 
 class SharedLinks:
@@ -184,7 +190,7 @@ class SharedLinks:
         over
             Called when it ends.
         """
-        now_ps = self._now_ps
+        now_ps: int = self._environment.now  # type: ignore[assignment]  # an int, since every delay is one
         stream = _Stream(course, route, over, now_ps)
         is_alone = True
         for link in stream.everywhere:
@@ -195,10 +201,6 @@ class SharedLinks:
             self._ring(stream, now_ps, course.duration_ps)
         else:
             self._look_at([stream])
-
-    @property
-    def _now_ps(self) -> int:
-        return self._environment.now  # type: ignore[return-value]  # an int, since every delay is one
 
     def _look_at(self, streams: Iterable[_Stream]) -> None:
         """Settle anew what comes next for these transfers and all that they meet."""
@@ -211,7 +213,7 @@ class SharedLinks:
 
     def _share(self, streams: list[_Stream]) -> None:
         """Give transfers that may meet their rates, and settle when to look again."""
-        now_ps = self._now_ps
+        now_ps: int = self._environment.now  # type: ignore[assignment]  # an int, since every delay is one
         for stream in streams:
             stream.advance(now_ps)
             stream.rate = _FULL
@@ -226,14 +228,12 @@ class SharedLinks:
         """Set the alarm of a transfer; what was set before is void, unless it is for the same moment."""
         at_ps = now_ps + delay_ps
         if stream.alarm is None or stream.alarm.at_ps != at_ps:
-            stream.alarm = _Alarm(self._environment, delay_ps, at_ps, stream)
-            stream.alarm.callbacks.append(self._at_end)
+            stream.alarm = _Alarm(self._environment, delay_ps, at_ps, stream, self._at_end)
 
     def _watch(self, stream: _Stream, now_ps: int, delay_ps: int) -> None:
         at_ps = now_ps + delay_ps
         if stream.watch is None or stream.watch.at_ps != at_ps:
-            stream.watch = _Alarm(self._environment, delay_ps, at_ps, stream)
-            stream.watch.callbacks.append(self._at_meeting)
+            stream.watch = _Alarm(self._environment, delay_ps, at_ps, stream, self._at_meeting)
 
     def _at_meeting(self, alarm: _Alarm) -> None:
         if alarm.stream.watch is alarm:
@@ -246,7 +246,7 @@ class SharedLinks:
             return
         stream.alarm = None
         if not stream.whole:
-            stream.advance(self._now_ps)
+            stream.advance(self._environment.now)  # type: ignore[arg-type]
             if not stream.is_over:
                 self._look_at([stream])
                 return

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 from pydantic import AfterValidator, Field
 from pydantic_core.core_schema import (
     CoreConfig,
+    literal_schema,
     model_field,
     model_fields_schema,
     model_schema,
@@ -47,10 +48,10 @@ T = TypeVar("T")
 Counts = Annotated[list[Count], Field(min_length=1)]
 Chips = Annotated[int, Field(ge=1, le=16_384), WHOLE]
 Latency = Annotated[Duration, Field(le=1)]
-KindOfSource = Annotated[Kind, Choice(*get_args(Kind))]
 Share = Annotated[float, Field(ge=0, le=1)]
 WholeNumber = Annotated[int, Field(ge=0)]
 
+_KIND = no_info_before_validator_function(Choice(*get_args(Kind)).read, literal_schema([*get_args(Kind)]))
 _AS_TABLES = CoreConfig(extra_fields_behavior="forbid", strict=True, allow_inf_nan=False)
 
 
@@ -72,7 +73,7 @@ class SourcedValue(Table, Generic[T]):
     """A value with its source."""
 
     value: T
-    kind: KindOfSource = Field(description="official, third-party, inferred or assumed")
+    kind: Kind = Field(description="official, third-party, inferred or assumed")
     source: str = Field(description="key of the sources table of this file")
     note: str = ""
     low: T | None = None
@@ -95,7 +96,7 @@ class _Of:
         end = with_default_schema(nullable_schema(value), default=None)
         fields = {
             "value": value,
-            "kind": handler.generate_schema(KindOfSource),
+            "kind": _KIND,
             "source": str_schema(),
             "note": with_default_schema(str_schema(), default=""),
             "low": end,

@@ -53,7 +53,7 @@ def every_value(spec: object) -> Iterator[tuple[str, Sourced[Any]]]:
     ----------
     spec
         A :class:`~trnsim.hardware.Chip`, :class:`~trnsim.hardware.Server`,
-        :class:`~trnsim.hardware.SoftwareFamily`, or any dataclass with sourced values inside.
+        :class:`~trnsim.hardware.SoftwareFamily`, or any record with sourced values inside.
 
     Yields
     ------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from trnsim.engine import Engine, MessageEngine, account, last_step
+from trnsim.engine import Engine, account, last_step
 from trnsim.simulation.machine import build_rates, build_step
 from trnsim.simulation.messages import refuse_many_messages
 from trnsim.training import Bodies, Communication, Contraction, contract, fold, populate
@@ -127,6 +127,8 @@ def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding)
 def _new_engine(scenario: Scenario, machine: Machine) -> Engine:
     """Return an engine of the fidelity that a scenario asks for."""
     if machine.chunk is not None:
+        from trnsim.engine.message_engine import MessageEngine
+
         return MessageEngine(machine.chunk.latencies_ps, machine.chunk.exchanges)
     return Engine(links_are_shared=scenario.run.fidelity == "flow")
 

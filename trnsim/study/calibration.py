@@ -195,7 +195,8 @@ class _Solver(Record):
     def _first(self, key: str) -> float:
         written: Sourced[float] | None = getattr(self.start, FITTABLE[key])
         if written is None or written.value <= 0:
-            raise InputError([Problem(key, f"{self.start.name} has no {key} above 0 to start a fit from")])
+            message = f"{self.start.name} has no {key} above 0 to start a fit from"
+            raise InputError([Problem(key, message)], file=self.start.name)
         return written.value
 
 
@@ -213,7 +214,8 @@ def _softened(errors: NDArray[np.float64]) -> NDArray[np.float64]:
     import numpy as np
 
     scaled = errors / OUTLIER_ERROR
-    return OUTLIER_ERROR * np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
+    softened: NDArray[np.float64] = OUTLIER_ERROR * np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1))
+    return softened
 
 
 def _errors(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from trnsim.record import Record
@@ -53,6 +52,8 @@ class Lognormal(Record):
 
     def at(self, u: float) -> float:
         """Return the speed above which a share `u` of all draws lies."""
+        from statistics import NormalDist
+
         return 1 / (1 + self.median_excess * math.exp(self.sigma * NormalDist().inv_cdf(u)))
 
 

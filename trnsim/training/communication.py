@@ -119,10 +119,8 @@ class Communication:
         """Price everything that the rank at `place` sends."""
         mesh = self._spec.mesh
         rank = mesh.rank(place._asdict())
-        tensor = {
-            (exchange.op, exchange.bytes): self.collective(exchange.op, mesh.group("tp", rank), exchange.bytes)
-            for exchange in exchanges
-        }
+        group = mesh.group("tp", rank)
+        tensor = {(each.op, each.bytes): self.collective(each.op, group, each.bytes) for each in exchanges}
         sharing, copies = self._data_groups(place)
         zero = self._spec.sharding.zero
         return RankPrices(

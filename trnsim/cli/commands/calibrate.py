@@ -47,7 +47,7 @@ def command(*, tables: tuple[str, ...], family: str, keys: tuple[str, ...], outp
     are certain, and how far off its steps are by regime.
     """
     refuse_overwriting(tables, output=output)
-    from datetime import date
+    from datetime import UTC, datetime
 
     from trnsim import study
     from trnsim.reports import calibration_text
@@ -55,5 +55,5 @@ def command(*, tables: tuple[str, ...], family: str, keys: tuple[str, ...], outp
     with working(f"fitting {family}"):
         found = study.calibrate([Path(table) for table in tables], family, keys, jobs=jobs or -1)
     names = " and ".join(Path(table).name for table in tables)
-    write(output, study.family_yaml(found, tables=names, date=date.today().isoformat()))
+    write(output, study.family_yaml(found, tables=names, date=datetime.now(tz=UTC).date().isoformat()))
     say(calibration_text(found), to_stderr=output == STDOUT)
