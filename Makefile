@@ -34,6 +34,7 @@ compare: $(EQUIPPED)  ## Trn2 against Trn3 at 9,216 chips, with the gates that C
 	$(BIN)/trnsim compare trn2-cluster trn3-cluster --set training.precision=fp8 --min-speedup 1.8
 
 benchmark: $(EQUIPPED)  ## events, cohorts, flow classes, seconds and memory
+	$(BIN)/python benchmarks/scenarios.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/network.py
 
