@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from trnsim.documents import Document
-from trnsim.hardware import load_server
-from trnsim.study.validation.groups import machine_of
+from trnsim.study.validation.groups import machine_of, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +85,7 @@ def _divides(row: MeasuredRow) -> bool:
 
 
 def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Document:
-    server = load_server(machine.server)
+    server = server_of(machine.server)
     cores = server.chip.neuron_cores
     per_chip = server.chip.logical_cores(cores.default_lnc) if group.rank == "logical_core" and cores else 1
     accelerators = _due(row.accelerators, "the number of accelerators")
