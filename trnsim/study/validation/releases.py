@@ -67,4 +67,4 @@ def _configuration(row: MeasuredRow, known: Mapping[str, GroupFile]) -> dict[str
 
 def _step(row: MeasuredRow, known: Mapping[str, GroupFile]) -> tuple[object, ...]:
     """Return what tells the steps of a set apart: its configuration and its size."""
-    return (set_of(row), *_configuration(row, known).values(), row.accelerators, row.seq, row.global_batch)
+    return (set_of(row), *_configuration(row, known).values(), row.dp, row.accelerators, row.seq, row.global_batch)
