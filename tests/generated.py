@@ -362,12 +362,12 @@ def _set_cells(name: str, found: dict[str, Any]) -> list[str]:
 
 
 def measured_regimes() -> str:
-    """Write the rows and the mean error of each set by regime."""
+    """Write the mean error of each set by regime, and its rows."""
     rows = [
         [
             name,
             *(
-                "{} rows, {:.1f}".format(*found["regimes"][each]) if each in found["regimes"] else ""
+                "{1:.1f} ({0})".format(*found["regimes"][each]) if each in found["regimes"] else ""
                 for each in REGIMES
             ),
         ]
