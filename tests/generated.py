@@ -366,10 +366,7 @@ def measured_regimes() -> str:
     rows = [
         [
             name,
-            *(
-                "{1:.1f} ({0})".format(*found["regimes"][each]) if each in found["regimes"] else ""
-                for each in REGIMES
-            ),
+            *("{1:.1f} ({0})".format(*found["regimes"][each]) if each in found["regimes"] else "" for each in REGIMES),
         ]
         for name, found in accuracy.stated("whole").items()
     ]

@@ -161,7 +161,7 @@ def validate(
         If a table cannot be read, has no rows, or lacks a column.
     """
     known = groups()
-    tasks, unclear = _tasks(tables or _own_tables(), known)
+    tasks, unclear = _tasks(_read(tables or _own_tables(), known), known)
     outcomes = predict(tasks, jobs=jobs, change=change, watch=watch)
     predictions = tuple(one for one in outcomes if isinstance(one, Prediction))
     refused = tuple(one for one in outcomes if isinstance(one, Skipped))
@@ -172,23 +172,26 @@ def _own_tables() -> list[Path | str]:
     return [shipped(name) for name in SHIPPED_TABLES]
 
 
-def _tasks(
-    tables: Sequence[Path | str], known: Mapping[str, GroupFile]
-) -> tuple[tuple[Task, ...], tuple[Skipped, ...]]:
-    """Return what can be simulated of tables, and what cannot."""
-    rows = [row for table in tables for row in read_measured(table, partial(fill_blanks, known=known))]
+def _read(tables: Sequence[Path | str], known: Mapping[str, GroupFile]) -> Iterator[MeasuredRow]:
+    """Yield the rows of tables, with what is known of their sets in place."""
+    for table in tables:
+        yield from read_measured(table, partial(fill_blanks, known=known))
+
+
+def _tasks(rows: Iterable[MeasuredRow], known: Mapping[str, GroupFile]) -> tuple[tuple[Task, ...], tuple[Skipped, ...]]:
+    """Return what can be simulated of measured rows, and what cannot."""
     found, skipped = measurements(rows, known)
     tasks, unclear = tasks_of(found, known)
     return tasks, (*skipped, *unclear)
 
 
-def _baseline(predictions: Iterable[Prediction], known: Mapping[str, GroupFile], *, own: bool) -> Baseline:
-    """Fit the baseline to the calibration rows of the tables that come with trnsim."""
+def _baseline(predictions: Sequence[Prediction], known: Mapping[str, GroupFile], *, own: bool) -> Baseline:
+    """Fit the baseline to the calibration rows of the tables that come with trnsim, for the sets that are predicted."""
     if own:
         return Baseline.fitted((one.measurement, one.ideal_s) for one in predictions)
-    tasks, _ = _tasks(_own_tables(), known)
-    calibration = [task for task in tasks if task.measurement.row.split == "calibration"]
-    return Baseline.fitted(ideal_times(calibration))
+    sets = {one.measurement.row.group for one in predictions}
+    rows = [row for row in _read(_own_tables(), known) if row.group in sets and row.split == "calibration"]
+    return Baseline.fitted(ideal_times(_tasks(rows, known)[0]))
 
 
 def _cells(one: Prediction) -> dict[str, Any]:
