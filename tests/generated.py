@@ -6,6 +6,7 @@ import re
 import runpy
 from typing import TYPE_CHECKING, Any
 
+import accuracy
 import astra_sim
 import trn3_over_trn2 as chips
 from console import REPOSITORY
@@ -14,10 +15,12 @@ from mutations import MUTATIONS
 import trnsim
 from trnsim import documents
 from trnsim.hardware import StarScaleUp, SwitchedScaleUp, TorusScaleUp, load_chip, load_family, load_server, names
+from trnsim.hardware.software import REGIMES
 from trnsim.results import PART_NAMES
 from trnsim.scenario import json_schema
 from trnsim.scenario.imports import format_names, vocabulary_of
 from trnsim.study.measured_memory import CONVENTIONS, check_memory_rows
+from trnsim.study.validation.groups import groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -343,6 +346,33 @@ def astra_sim_table() -> str:
     return table(head, rows)
 
 
+def measured_sets() -> str:
+    """Write the errors of measured steps, set by set, beside the baseline and what others state."""
+    head = ["set", "rows", "simulated", "mean", "median", "max", "bias", "baseline", "peers"]
+    return table(head, [_set_cells(name, found) for name, found in accuracy.stated("whole").items()])
+
+
+def _set_cells(name: str, found: dict[str, Any]) -> list[str]:
+    group = groups().get(name)
+    peers = ", ".join(f"{peer} {its.mape_percent:g}" for peer, its in group.peers.items()) if group else ""
+    baseline = found["baseline_mape_percent"]
+    errors = [f"{found[f'{each}_percent']:.1f}" for each in ("mape", "median", "max")]
+    ends = [f"{found['bias_percent']:+.1f}", "-" if baseline is None else f"{baseline:.1f}", peers]
+    return [name, f"{found['rows']}", f"{found['simulated']}", *errors, *ends]
+
+
+def measured_regimes() -> str:
+    """Write the mean error of each set by regime, and its rows."""
+    rows = [
+        [
+            name,
+            *("{1:.1f} ({0})".format(*found["regimes"][each]) if each in found["regimes"] else "" for each in REGIMES),
+        ]
+        for name, found in accuracy.stated("whole").items()
+    ]
+    return table(["set", *REGIMES], rows)
+
+
 def measured_collectives() -> str:
     """Write how far off measured collectives are, network by network."""
     benchmark = runpy.run_path(str(REPOSITORY / "benchmarks" / "collectives.py"))
@@ -379,6 +409,8 @@ SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/machines.md", "chips"): catalog_chips,
     ("docs/machines.md", "servers"): catalog_servers,
     ("docs/collectives.md", "astra-sim"): astra_sim_table,
+    ("docs/accuracy.md", "sets"): measured_sets,
+    ("docs/accuracy.md", "regimes"): measured_regimes,
     ("docs/accuracy.md", "collectives"): measured_collectives,
     ("docs/accuracy.md", "memory"): measured_memory,
     ("docs/proofs.md", "mutations"): mutations,

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from trnsim.simulation import simulate
     from trnsim.simulation.collective import collective
     from trnsim.simulation.memory_report import memory_over_time as memory
+    from trnsim.study.validation import validate
 
     __version__: str
 
-__all__ = ["Result", "__version__", "collective", "load", "memory", "simulate"]
+__all__ = ["Result", "__version__", "collective", "load", "memory", "simulate", "validate"]
 
 _HOMES = {
     "Result": ("trnsim.results", "Result"),
@@ -27,6 +28,7 @@ _HOMES = {
     "load": ("trnsim.scenario", "load"),
     "memory": ("trnsim.simulation.memory_report", "memory_over_time"),
     "simulate": ("trnsim.simulation", "simulate"),
+    "validate": ("trnsim.study.validation", "validate"),
 }
 
 

@@ -19,7 +19,7 @@ from trnsim.errors import InputError, Problem, SimulationStalledError
 if TYPE_CHECKING:
     from pathlib import Path
 
-HEAVY = {"numpy", "pydantic", "networkx", "pandas", "ruamel", "simpy", "matplotlib"}
+HEAVY = {"numpy", "pydantic", "networkx", "pandas", "ruamel", "simpy", "matplotlib", "joblib", "scipy"}
 
 
 def test_help_loads_no_heavy_package_and_no_command() -> None:
@@ -72,7 +72,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["rum"], "no command 'rum'; did you mean run?"),
         (
             ["xyzzy"],
-            "no command 'xyzzy'; there are run, memory, check, describe, list, compare, collective, topology, schedule, import, schema",
+            "no command 'xyzzy'; there are run, memory, check, describe, list, compare, validate, collective, topology, schedule, import, schema",
         ),
         (["run", "a", "--jso", "-"], "--json"),
         (["run"], "Missing argument 'FILE'"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 import trnsim.hardware.catalog_files
-from trnsim.documents import Document, problems_of, read_document
+from trnsim.documents import Document, problems_of, read_document, read_text
 from trnsim.hardware import (
     Chip,
     Kind,
@@ -159,13 +159,22 @@ def test_specifications_travel_between_processes() -> None:
 def test_a_server_reads_only_its_own_file_and_its_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def reading(path: Path) -> Document:
+    def reading(path: Path) -> str:
         read.append(path.name)
-        return read_document(path)
+        return read_text(path)
 
-    monkeypatch.setattr(trnsim.hardware.catalog_files, "read_document", reading)
+    monkeypatch.setattr(trnsim.hardware.catalog_files, "read_text", reading)
     family_for(load_server("trn2-ultraserver").chip)
     assert read == ["trn2-ultraserver.yaml", "trainium2.yaml", "neuron-trn2.yaml"]
+
+
+def test_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    text = (CATALOG / "families" / "neuron-trn1.yaml").read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
+    before = load_family(str(path)).gemm_efficiency.value
+    path.write_text(text.replace(str(before), "0.755"), encoding="utf-8")
+    assert load_family(str(path)).gemm_efficiency.value == 0.755
 
 
 @pytest.mark.parametrize(

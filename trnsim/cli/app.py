@@ -32,6 +32,7 @@ _COMMANDS = {
     "describe": "Show a scenario, chip, server, topology, family or model, with sources.",
     "list": "List the chips, servers, topologies, models, families or scenarios.",
     "compare": "Simulate scenarios and set them side by side.",
+    "validate": "Simulate measured training steps and print the errors, set by set.",
     "calibrate": "Fit the few numbers of a software family to measured steps.",
     "collective": "Time a collective on a network, size by size, and compare it with a log.",
     "topology": "Count the links of a network, its diameter and its bisection, and draw it.",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["working"]
+__all__ = ["counting", "working"]
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -23,3 +25,18 @@ def working(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(escape(what)):
         yield
+
+
+def counting(what: str) -> Callable[[Iterable[T], int], Iterable[T]]:
+    """Return what wraps an iterable of known length and shows a bar while it is gone through."""
+
+    def watch(found: Iterable[T], total: int) -> Iterable[T]:
+        if not sys.stderr.isatty():
+            return found
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import track
+
+        return track(found, escape(what), total, console=Console(stderr=True), transient=True)
+
+    return watch

@@ -6,7 +6,7 @@ due, and everything that is wrong comes in one report (:func:`validate`); a name
 write, and :func:`commented_yaml` writes a file of ours.
 """
 
-from trnsim.documents.document import Document, read_document, read_text, read_toml, with_overrides
+from trnsim.documents.document import Document, parse_document, read_document, read_text, read_toml, with_overrides
 from trnsim.documents.finding import data_folder, existing, locate, names
 from trnsim.documents.names import canonical, nearest, refuse_unknown
 from trnsim.documents.quantities import WHOLE, Bandwidth, Bytes, Choice, Count, Duration, FlopRate, Fraction, Table
@@ -36,6 +36,7 @@ __all__ = [
     "meant_key",
     "names",
     "nearest",
+    "parse_document",
     "problems_of",
     "read_document",
     "read_text",

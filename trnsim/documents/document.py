@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Document", "read_document", "read_text", "read_toml", "with_overrides"]
+__all__ = ["Document", "parse_document", "read_document", "read_text", "read_toml", "with_overrides"]
 
 _AS_WRITTEN: Final = object()
 _ABSENT: Final = object()
@@ -106,7 +106,11 @@ def read_document(path: Path) -> Document:
     InputError
         If the file is missing, empty, not UTF-8 or not valid, has duplicate keys, or is not a table of keys.
     """
-    text = read_text(path)
+    return parse_document(path, read_text(path))
+
+
+def parse_document(path: Path, text: str) -> Document:
+    """Return what a file holds, of which the text has been read; otherwise as :func:`read_document`."""
     try:
         parsed = _parse(text, is_json=path.suffix.lower() == ".json")
     except Faulty as fault:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from msgspec.structs import replace
 
 from trnsim import documents
-from trnsim.documents import Document, existing, locate, read_document, refuse_unknown, validate
+from trnsim.documents import Document, existing, locate, parse_document, read_text, refuse_unknown, validate
 from trnsim.errors import InputError, Problem
 from trnsim.hardware.schema import SourcedFile, SourcedValue
 from trnsim.hardware.sourced import Sourced
@@ -21,6 +22,8 @@ __all__ = ["CatalogKind", "Entry", "from_anywhere", "names", "open_entry", "read
 
 File = TypeVar("File", bound=SourcedFile)
 T = TypeVar("T")
+
+_CATALOG: Final = Path(__file__).resolve().parent / "catalog"
 
 CatalogKind = Literal["chips", "servers", "families", "collective-families"]
 """The folders of the catalog."""
@@ -99,7 +102,14 @@ def read_entry(path: Path, model: type[File], variant: str | None = None) -> Ent
         With every problem of the file: values without source or unit, unknown sources. A variant that it does not
         declare is a problem without a key: that of whoever asked for it.
     """
-    document = read_document(path)
+    entry: Entry[File] = _checked(path, read_text(path), model, variant)
+    return entry
+
+
+@lru_cache(maxsize=64)
+def _checked(path: Path, text: str, model: type[File], variant: str | None) -> Entry[File]:
+    """Return the entry of a file with this text: studies ask for the same few thousands of times."""
+    document = parse_document(path, text)
     problems = [*documents.problems_of(document, model), *_unknown_sources(document)]
     if problems:
         raise InputError(problems, file=document.name)
@@ -145,7 +155,7 @@ def _find(kind: CatalogKind, name_or_path: str, relative_to: Path | None) -> tup
 
 
 def _folder(kind: CatalogKind) -> Path:
-    return Path(__file__).resolve().parent / "catalog" / kind
+    return _CATALOG / kind
 
 
 def _unknown_sources(document: Document) -> Iterator[Problem]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from trnsim.reports.columns import aligned
 from trnsim.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from trnsim.fabric.explanation import Explanation, PhaseShare
     from trnsim.results.collective_times import CollectiveTime, CollectiveTimes
@@ -26,7 +27,7 @@ _FACTORS = {
 
 def collective_text(times: CollectiveTimes) -> str:
     """Return the table of a collective for the terminal: one line per size, and what `auto` had to choose from."""
-    table = _aligned([_HEAD, *(_cells(row) for row in times.rows)])
+    table = aligned([_HEAD, *(_cells(row) for row in times.rows)], _TEXTS)
     lines = [_title(times), *_conventions(times), "", *table, *_why(times.rows), *_remarks(times)]
     return "\n".join(lines) + "\n"
 
@@ -48,7 +49,7 @@ def comparison_with_log_text(comparison: LogComparison) -> str:
     lines = [
         f"{_title(times)}, beside {comparison.log}",
         "",
-        *_aligned([head, *rows]),
+        *aligned([head, *rows], _TEXTS),
         "",
         f"median error without sign: {100 * comparison.median_error_fraction:.1f} % of {_rows(len(rows))}",
         *(f"note: {note}" for note in comparison.notes),
@@ -88,15 +89,6 @@ def _conventions(times: CollectiveTimes) -> list[str]:
         "bytes: larger of one rank's input and output; GB = 1e9 bytes",
         f"busbw = {rule}: the ring convention of nccl-tests and nccom-test",
     ]
-
-
-def _aligned(table: list[list[str]]) -> Iterator[str]:
-    """Yield the lines of a table: numbers to the right, words to the left."""
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
-    sides: list[Callable[[str, int], str]] = [str.ljust if name in _TEXTS else str.rjust for name in table[0]]
-    for row in table:
-        cells = (side(cell, width) for cell, width, side in zip(row, widths, sides, strict=True))
-        yield "  ".join(cells).rstrip()
 
 
 def _why(rows: Sequence[CollectiveTime]) -> Iterator[str]:
@@ -148,7 +140,7 @@ def explanation_text(times: CollectiveTimes) -> str:
     lines = [
         "",
         f"the program of {row.algorithm} at {format_bytes(row.bytes)}: {found.steps:,} steps in {phases}",
-        *(f"  {line}" for line in _aligned(_phase_cells(found.phases))),
+        *(f"  {line}" for line in aligned(_phase_cells(found.phases), _TEXTS)),
         f"bytes over all links: {carried}",
         *_busiest(found),
         f"lower bounds (us): {', '.join(f'{name} {_microseconds(bound_s)}' for name, bound_s in least.items())}",

@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
@@ -161,6 +162,12 @@ def _cells(written: Mapping[str, str | None]) -> dict[str, str]:
     return cells
 
 
+@cache
+def _kinds() -> dict[str, Any]:
+    """Return the type of what each cell of a row becomes."""
+    return {name: kind for name, kind in get_type_hints(MeasuredRow).items() if name != "line"}
+
+
 class _Reading:
     """One line of a table, cell by cell."""
 
@@ -170,10 +177,7 @@ class _Reading:
         self._faults: list[str] = []
         self._line = line
         self._cells = fill(cells) if fill else cells
-        hints = get_type_hints(MeasuredRow)
-        self._values: dict[str, Any] = {
-            name: self._value(name, hints[name]) for name in MeasuredRow.__struct_fields__ if name != "line"
-        }
+        self._values: dict[str, Any] = {name: self._value(name, kind) for name, kind in _kinds().items()}
         self._faults += self._contradictions()
 
     def row(self) -> MeasuredRow:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from trnsim.documents import Document
-from trnsim.hardware import load_server
-from trnsim.study.validation.groups import machine_of
+from trnsim.study.validation.groups import machine_of, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,10 +85,10 @@ def _divides(row: MeasuredRow) -> bool:
 
 
 def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Document:
-    server = load_server(machine.server)
+    server = server_of(machine.server)
     cores = server.chip.neuron_cores
     per_chip = server.chip.logical_cores(cores.default_lnc) if group.rank == "logical_core" and cores else 1
-    accelerators = _due(row.accelerators, "the number of accelerators")
+    accelerators = _due(row.accelerators, "the number of accelerators is")
     _refuse_contradictions(row, accelerators * per_chip)
     servers = -(-accelerators // server.chips)
     model = _model(row, group)
@@ -106,8 +105,8 @@ def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Docu
         },
         "model": model,
         "training": {
-            "sequence_length": _due(row.seq, "the sequence length"),
-            "global_batch": _due(row.global_batch, "the global batch"),
+            "sequence_length": _due(row.seq, "the sequence length is"),
+            "global_batch": _due(row.global_batch, "the global batch is"),
             "micro_batch": _micro_batch(row),
             "precision": _precision(row),
             "recompute": _recompute(row),
@@ -136,7 +135,7 @@ def _refuse_contradictions(row: MeasuredRow, ranks: int) -> None:
         raise UnclearRowError("context parallelism is not modelled yet")
     if row.ep > 1:
         raise UnclearRowError("expert parallelism is not modelled yet")
-    degrees = row.tp * row.pp * row.cp * _due(row.dp, "the degrees")
+    degrees = row.tp * row.pp * row.cp * _due(row.dp, "the degrees are")
     if degrees != ranks:
         text = f"tp {row.tp} x pp {row.pp} x dp {row.dp} = {degrees:,}"
         raise UnclearRowError(f"degrees do not multiply to the accelerators: {text} of {ranks:,}")
@@ -147,18 +146,18 @@ def _model(row: MeasuredRow, group: GroupFile) -> str | dict[str, Any]:
         if row.model not in group.models:
             raise UnclearRowError(f"{row.model} is not a decoder that trnsim knows the shape of")
         return group.models[row.model]
-    hidden, heads = _due(row.hidden, "the hidden size"), _due(row.heads, "the attention heads")
+    hidden, heads = _due(row.hidden, "the hidden size is"), _due(row.heads, "the attention heads are")
     if hidden % heads:
         raise UnclearRowError(f"a hidden size of {hidden} does not divide into {heads} heads")
     return {
         "name": row.model,
-        "layers": _due(row.layers, "the layers"),
+        "layers": _due(row.layers, "the layers are"),
         "hidden_size": hidden,
         "attention_heads": heads,
-        "kv_heads": _due(row.kv_heads, "the key and value heads"),
+        "kv_heads": _due(row.kv_heads, "the key and value heads are"),
         "head_dim": hidden // heads,
-        "ffn_size": _due(row.ffn, "the width of the MLP"),
-        "vocabulary": _due(row.vocab, "the vocabulary"),
+        "ffn_size": _due(row.ffn, "the width of the MLP is"),
+        "vocabulary": _due(row.vocab, "the vocabulary is"),
         **({"learned_positions": row.seq} if group.positions == "learned" else {}),
         **group.model,
     }
@@ -191,5 +190,5 @@ def _recompute(row: MeasuredRow) -> str:
 
 def _due(value: int | None, what: str) -> int:
     if value is None:
-        raise UnclearRowError(f"{what} {'are' if what.endswith('s') else 'is'} not stated")
+        raise UnclearRowError(f"{what} not stated")
     return value

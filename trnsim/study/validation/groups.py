@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,9 +15,10 @@ from trnsim.hardware import names as names_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trnsim.hardware import Server
     from trnsim.study.measured import MeasuredRow
 
-__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups", "machine_of", "of_its_own"]
+__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups", "machine_of", "of_its_own", "server_of"]
 
 _FABRICS = {"efa": "ultracluster", "infiniband": "infiniband-ndr", "roce": "roce-24k", "dcn": "tpu-dcn"}
 _FOLDER = Path(__file__).resolve().parent.parent / "data" / "groups"
@@ -127,6 +129,12 @@ def fill_blanks(cells: dict[str, str], known: Mapping[str, GroupFile]) -> dict[s
 def machine_of(row: MeasuredRow, group: GroupFile) -> MachineTable | None:
     """Return the machine that a row ran on; None where its set does not know it."""
     return group.hardware.get(row.hardware) or group.hardware.get("*")
+
+
+@cache
+def server_of(name: str) -> Server:
+    """Return a server of the catalog; it is read once."""
+    return load_server(name)
 
 
 def _belongs(cells: Mapping[str, str], group: GroupFile) -> bool:

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from trnsim.record import Record
 from trnsim.study.measured import MeasuredRow
-from trnsim.study.validation.groups import machine_of
+from trnsim.study.validation.groups import machine_of, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from trnsim.study.validation.groups import GroupFile
 
-__all__ = ["Measurement", "Skipped", "measurements", "set_of"]
+__all__ = ["Measurement", "Skipped", "measurements", "set_of", "time_s"]
 
 _OF_THE_NUMBER: Final = {"id", "metric", "value", "unit", "split", "skipped", "line"}
 _CONFIGURATION: Final = tuple(name for name in MeasuredRow.__struct_fields__ if name not in _OF_THE_NUMBER)
@@ -89,11 +89,11 @@ def measurements(
                 Skipped(row, row.skipped or f"{row.metric} is not the time of a step", _is_step(row)) for row in same
             ]
             continue
-        time_s = _time_s(chosen, known.get(set_of(chosen)))
-        if isinstance(time_s, str):
-            skipped.append(Skipped(chosen, time_s, is_step=True))
+        time = time_s(chosen, known.get(set_of(chosen)))
+        if isinstance(time, str):
+            skipped.append(Skipped(chosen, time, is_step=True))
         else:
-            found.append(Measurement(chosen, time_s))
+            found.append(Measurement(chosen, time))
     return _newest(found, skipped, known)
 
 
@@ -124,8 +124,8 @@ def _is_step(row: MeasuredRow) -> bool:
     return any(row.metric in alike for alike in _METRICS)
 
 
-def _time_s(row: MeasuredRow, group: GroupFile | None) -> float | str:
-    """Return the time of a step, or why it cannot be told."""
+def time_s(row: MeasuredRow, group: GroupFile | None) -> float | str:
+    """Return the time of the step that a row tells, or why it cannot be told."""
     if row.value <= 0:
         return f"a {row.metric} of {row.value:g} is no measurement"
     family = next(number for number, alike in enumerate(_METRICS) if row.metric in alike)
@@ -168,13 +168,8 @@ def _of_utilization(row: MeasuredRow, group: GroupFile | None) -> float | str:
     flops = group and group.model_flops and _RULES[group.model_flops](row, False)
     if not flops or machine is None or not row.accelerators:
         return "the rule by which its MFU counts FLOPs is not stated, or what it needs"
-    return flops / (row.value / 100 * _peak_flops_per_s(machine.server) * row.accelerators)
-
-
-def _peak_flops_per_s(server: str) -> float:
-    from trnsim.hardware import load_server
-
-    return load_server(server).chip.peak_flops_per_s["bf16"].value
+    peak_flops_per_s = server_of(machine.server).chip.peak_flops_per_s["bf16"].value
+    return flops / (row.value / 100 * peak_flops_per_s * row.accelerators)
 
 
 def _unknown_unit(row: MeasuredRow, due: str) -> str:

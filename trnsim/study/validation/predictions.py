@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import gc
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from trnsim import scenario
 from trnsim.errors import InputError
 from trnsim.record import Record
-from trnsim.simulation.estimate import Estimate, estimate
+from trnsim.simulation.estimate import estimate
+from trnsim.simulation.least_time import least_time_s
 from trnsim.study.validation.configurations import UnclearRowError, scenarios_of
 from trnsim.study.validation.groups import of_its_own
 from trnsim.study.validation.measurements import Measurement, Skipped, set_of
 from trnsim.workload import flops_per_token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from trnsim.documents import Document
     from trnsim.scenario import Scenario
+    from trnsim.simulation.estimate import Estimate
     from trnsim.study.validation.groups import GroupFile
 
     Change = Callable[[Scenario], Scenario]
+    Watch = Callable[[Iterable[Any], int], Iterable[Any]]
 
 __all__ = ["Prediction", "Task", "ideal_times", "predict", "tasks_of"]
+
+
+_WORTH_A_PROCESS: Final = 16
+"""So many steps take longer than to start processes for them."""
+
+_MUCH_GARBAGE: Final = 300_000
+"""Objects that a collection is worth its time for."""
 
 
 class Prediction(Record):
@@ -70,8 +83,14 @@ def tasks_of(
     return tuple(tasks), tuple(skipped)
 
 
-def predict(tasks: Iterable[Task], *, jobs: int, change: Change | None = None) -> Iterator[Prediction | Skipped]:
-    """Simulate measured steps.
+def predict(
+    tasks: Sequence[Task],
+    *,
+    jobs: int,
+    change: Change | None = None,
+    watch: Watch = lambda found, _: found,
+) -> tuple[Prediction | Skipped, ...]:
+    """Simulate measured steps, the longest simulations first, so that all processes end together.
 
     Parameters
     ----------
@@ -81,46 +100,99 @@ def predict(tasks: Iterable[Task], *, jobs: int, change: Change | None = None) -
         Processes to use. >= 1, or -1 for as many as there are cores.
     change
         Returns another scenario to simulate in place of the one that was made, as a fit does.
+    watch
+        Wraps the outcomes as they come, with their number.
 
-    Yields
-    ------
-    Prediction or Skipped
+    Returns
+    -------
+    tuple of Prediction or Skipped
         In the order of the tasks; what trnsim refuses to simulate is skipped, with the reason.
     """
     from joblib import Parallel, delayed
 
-    yield from Parallel(n_jobs=jobs, return_as="generator", batch_size=8)(
-        delayed(_predicted)(task, change) for task in tasks
-    )
+    order = sorted(range(len(tasks)), key=lambda place: -_passes(tasks[place]))
+    parallel = Parallel(n_jobs=jobs if len(tasks) >= _WORTH_A_PROCESS else 1, return_as="generator")
+    outcomes = parallel(delayed(_predicted)(tasks[place], change) for place in order)
+    by_place = dict(zip(order, watch(outcomes, len(tasks)), strict=True))
+    return tuple(by_place[place] for place in range(len(tasks)))
 
 
-def ideal_times(tasks: Iterable[Task], *, jobs: int) -> Iterator[tuple[Measurement, float]]:
-    """Yield measured steps and their `ideal_s`; nothing is simulated."""
-    from joblib import Parallel, delayed
+def _passes(task: Task) -> int:
+    """Return how many passes of a microbatch through a stage its scenarios have: simulating takes as long."""
+    total = 0
+    for document in task.documents:
+        training, layout = document.data["training"], document.data["layout"]
+        microbatches = training["global_batch"] // max(1, training["micro_batch"] * layout["dp"])
+        total += microbatches * layout["pp"] * document.data["schedule"].get("virtual_stages", 1)
+    return total
 
-    chosen = list(tasks)
-    times = Parallel(n_jobs=jobs, return_as="generator", batch_size=32)(delayed(_ideal_s)(task) for task in chosen)
-    yield from zip((task.measurement for task in chosen), times, strict=True)
+
+def ideal_times(tasks: Iterable[Task]) -> Iterator[tuple[Measurement, float]]:
+    """Yield measured steps and their `ideal_s`; nothing is simulated, and what trnsim refuses is left out."""
+    for task in tasks:
+        made = _resolved(task.documents)
+        if not isinstance(made, str):
+            yield task.measurement, _ideal_s(made[0])
 
 
 def _predicted(task: Task, change: Change | None) -> Prediction | Skipped:
-    best: tuple[Estimate, Scenario] | None = None
-    refusal = "no combination of what is tried divides the batch"
-    for document in task.documents:
+    row = task.measurement.row
+    made = _resolved(task.documents)
+    if isinstance(made, str):
+        return Skipped(row, made, is_step=True)
+    if task.measurement.time_s < _busy_s(made[0]):
+        return Skipped(row, "batch and time imply more than the peak of the chips", is_step=True)
+    with _garbage_kept():
+        found = _fastest([change(one) if change else one for one in made])
+    if isinstance(found, str):
+        return Skipped(row, found, is_step=True)
+    return Prediction(task.measurement, found.time_s, found.regime, _ideal_s(made[0]))
+
+
+def _resolved(documents: Iterable[Document]) -> list[Scenario] | str:
+    """Return the scenarios that trnsim accepts, or why there is none."""
+    made, refusal = [], "no combination of what is tried divides the batch"
+    for document in documents:
         try:
-            made = scenario.resolve(document)
-            found = estimate(change(made) if change else made)
+            made.append(scenario.resolve(document))
         except InputError as error:
-            refusal = "; ".join(problem.message for problem in error.problems)
+            refusal = _why(error)
+    return made or refusal
+
+
+def _fastest(candidates: Sequence[Scenario]) -> Estimate | str:
+    """Simulate all that could be the fastest, and return it; or why none can be simulated."""
+    best, refusal = None, ""
+    least = [least_time_s(one) if len(candidates) > 1 else 0.0 for one in candidates]
+    for least_s, candidate in sorted(zip(least, candidates, strict=True), key=itemgetter(0)):
+        if best is not None and least_s >= best.time_s:
+            break
+        try:
+            found = estimate(candidate)
+        except InputError as error:
+            refusal = _why(error)
             continue
-        if best is None or found.time_s < best[0].time_s:
-            best = found, made
-    if best is None:
-        return Skipped(task.measurement.row, refusal, is_step=True)
-    found, made = best
-    if task.measurement.time_s < _busy_s(made):
-        return Skipped(task.measurement.row, "batch and time imply more than the peak of the chips", is_step=True)
-    return Prediction(task.measurement, found.time_s, found.regime, _ideal_s(task))
+        if best is None or found.time_s < best.time_s:
+            best = found
+    return best or refusal
+
+
+def _why(error: InputError) -> str:
+    return "; ".join(problem.message for problem in error.problems)
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Collect garbage after a simulation and not during it, which would take a third of its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_count()[0] > _MUCH_GARBAGE:
+            gc.collect()
+        if was_enabled:
+            gc.enable()
 
 
 def _busy_s(made: Scenario) -> float:
@@ -131,9 +203,8 @@ def _busy_s(made: Scenario) -> float:
     return flops / (chips * chip.peak_flops_per_s[made.training.precision].value)
 
 
-def _ideal_s(task: Task) -> float:
-    """Return the time that the baseline divides by an efficiency, of the first scenario that stands for a step."""
-    made = scenario.resolve(task.documents[0])
+def _ideal_s(made: Scenario) -> float:
+    """Return the time that the baseline divides by an efficiency; the first scenario that stands for a step counts."""
     again = 4 / 3 if made.training.recompute == "full" else 1.0
     stretch = (made.layout.pp - 1) / (made.schedule.virtual_stages * made.microbatches)
     return _busy_s(made) * again * (1 + stretch)

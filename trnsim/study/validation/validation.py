@@ -5,28 +5,47 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from trnsim import __version__
 from trnsim.record import Record
+from trnsim.results import Column
+from trnsim.results.tables import frame_of
 from trnsim.study.measured import read_measured, shipped
 from trnsim.study.validation.groups import fill_blanks, groups
 from trnsim.study.validation.measurements import Skipped, measurements, set_of
 from trnsim.study.validation.predictions import Prediction, ideal_times, predict, tasks_of
+from trnsim.study.validation.releases import releases
 from trnsim.study.validation.scores import Baseline, score
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    import pandas as pd
+
     from trnsim.scenario import Scenario
     from trnsim.study.measured import MeasuredRow
     from trnsim.study.validation.groups import GroupFile
-    from trnsim.study.validation.predictions import Task
+    from trnsim.study.validation.predictions import Task, Watch
+    from trnsim.study.validation.releases import Releases
     from trnsim.study.validation.scores import Score
 
-__all__ = ["SHIPPED_TABLES", "Validation", "validate"]
+__all__ = ["SHIPPED_TABLES", "VALIDATION_COLUMNS", "Validation", "validate"]
 
 SHIPPED_TABLES = ("training", "trainium-training")
 """Tables that come with trnsim."""
+
+VALIDATION_COLUMNS = (
+    Column("id", "string", "", "name of the row of the measured table"),
+    Column("group", "string", "", "set that it is in"),
+    Column("split", "string", "", "calibration if a fit may see it, else test"),
+    Column("measured_s", "float64", "s", "measured time of the step"),
+    Column("predicted_s", "float64", "s", "simulated time of the step"),
+    Column("error_fraction", "float64", "fraction", "predicted over measured, less 1"),
+    Column("regime", "string", "", "kind of step, by which errors differ"),
+)
+"""Columns of the table of a validation."""
 
 
 class Validation(Record):
@@ -69,6 +88,16 @@ class Validation(Record):
         names = dict.fromkeys(set_of(row) for row in self._rows())
         return {name: tuple(self.known[name].assumed) for name in names if name in self.known}
 
+    def releases(self) -> tuple[Releases, ...]:
+        """Return how far older releases of a software are from the newest, which counts."""
+        newest = [row for row in self._rows() if row.group in self.known and self.known[row.group].newest_of]
+        older = [row for row in self._rows() if row.group.endswith("/older")]
+        return tuple(releases(newest, older, self.known))
+
+    def frame(self) -> pd.DataFrame:
+        """Return the steps that were simulated with the columns of :data:`VALIDATION_COLUMNS`."""
+        return frame_of([_cells(one) for one in self.predictions], VALIDATION_COLUMNS)
+
     def to_dict(self, *, rows: bool = False) -> dict[str, Any]:
         """Return the JSON document.
 
@@ -82,9 +111,10 @@ class Validation(Record):
             "sets": {name: found.to_dict() for name, found in self.sets().items()},
             "other_rows": self.other_rows(),
             "assumed": {name: list(texts) for name, texts in self.assumed().items()},
+            "releases": [to_builtins(each) for each in self.releases()],
         }
         if rows:
-            document["rows"] = [_row(one) for one in self.predictions]
+            document["rows"] = [_cells(one) for one in self.predictions]
         return document
 
     def _rows(self) -> Iterator[MeasuredRow]:
@@ -106,11 +136,11 @@ class Validation(Record):
 
 
 def validate(
-    tables: Sequence[Path] = (),
+    tables: Sequence[Path | str] = (),
     *,
     jobs: int = -1,
     change: Callable[[Scenario], Scenario] | None = None,
-    watch: Callable[[Iterable[Any], int], Iterable[Any]] = lambda found, _: found,
+    watch: Watch = lambda found, _: found,
 ) -> Validation:
     """Simulate the steps of measured tables.
 
@@ -131,42 +161,47 @@ def validate(
         If a table cannot be read, has no rows, or lacks a column.
     """
     known = groups()
-    tasks, unclear = _tasks(tables or _own_tables(), known)
-    outcomes = list(watch(predict(tasks, jobs=jobs, change=change), len(tasks)))
+    tasks, unclear = _tasks(_read(tables or _own_tables(), known), known)
+    outcomes = predict(tasks, jobs=jobs, change=change, watch=watch)
     predictions = tuple(one for one in outcomes if isinstance(one, Prediction))
     refused = tuple(one for one in outcomes if isinstance(one, Skipped))
-    return Validation(predictions, (*unclear, *refused), known, _baseline(predictions, known, jobs, own=not tables))
+    return Validation(predictions, (*unclear, *refused), known, _baseline(predictions, known, own=not tables))
 
 
-def _own_tables() -> list[Path]:
+def _own_tables() -> list[Path | str]:
     return [shipped(name) for name in SHIPPED_TABLES]
 
 
-def _tasks(tables: Sequence[Path], known: Mapping[str, GroupFile]) -> tuple[tuple[Task, ...], tuple[Skipped, ...]]:
-    """Return what can be simulated of tables, and what cannot."""
-    rows = [row for table in tables for row in read_measured(table, partial(fill_blanks, known=known))]
+def _read(tables: Sequence[Path | str], known: Mapping[str, GroupFile]) -> Iterator[MeasuredRow]:
+    """Yield the rows of tables, with what is known of their sets in place."""
+    for table in tables:
+        yield from read_measured(table, partial(fill_blanks, known=known))
+
+
+def _tasks(rows: Iterable[MeasuredRow], known: Mapping[str, GroupFile]) -> tuple[tuple[Task, ...], tuple[Skipped, ...]]:
+    """Return what can be simulated of measured rows, and what cannot."""
     found, skipped = measurements(rows, known)
     tasks, unclear = tasks_of(found, known)
     return tasks, (*skipped, *unclear)
 
 
-def _baseline(predictions: Iterable[Prediction], known: Mapping[str, GroupFile], jobs: int, *, own: bool) -> Baseline:
-    """Fit the baseline to the calibration rows of the tables that come with trnsim."""
+def _baseline(predictions: Sequence[Prediction], known: Mapping[str, GroupFile], *, own: bool) -> Baseline:
+    """Fit the baseline to the calibration rows of the tables that come with trnsim, for the sets that are predicted."""
     if own:
         return Baseline.fitted((one.measurement, one.ideal_s) for one in predictions)
-    tasks, _ = _tasks(_own_tables(), known)
-    calibration = [task for task in tasks if task.measurement.row.split == "calibration"]
-    return Baseline.fitted(ideal_times(calibration, jobs=jobs))
+    sets = {one.measurement.row.group for one in predictions}
+    rows = [row for row in _read(_own_tables(), known) if row.group in sets and row.split == "calibration"]
+    return Baseline.fitted(ideal_times(_tasks(rows, known)[0]))
 
 
-def _row(one: Prediction) -> dict[str, Any]:
+def _cells(one: Prediction) -> dict[str, Any]:
     row = one.measurement.row
     return {
         "id": row.id,
         "group": row.group,
-        "predicted_s": one.time_s,
-        "measured_s": one.measurement.time_s,
-        "error_percent": round(100 * one.error, 3),
-        "regime": one.regime,
         "split": row.split,
+        "measured_s": one.measurement.time_s,
+        "predicted_s": one.time_s,
+        "error_fraction": one.error,
+        "regime": one.regime,
     }
