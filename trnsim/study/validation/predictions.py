@@ -56,6 +56,24 @@ class Task(Record):
     documents: tuple[Document, ...]
 
 
+class Answer(Record):
+    """What a simulation says of a step, whatever was measured.
+
+    Parameters
+    ----------
+    estimate
+        Of the fastest scenario.
+    busy_s
+        Time that its model FLOPs take at the peak of the chips.
+    ideal_s
+        As that of a prediction.
+    """
+
+    estimate: Estimate
+    busy_s: float
+    ideal_s: float
+
+
 def tasks_of(
     found: Iterable[Measurement], known: Mapping[str, GroupFile]
 ) -> tuple[tuple[Task, ...], tuple[Skipped, ...]]:
@@ -84,26 +102,45 @@ def predict(tasks: Iterable[Task], *, jobs: int, change: Change | None = None) -
     Yields
     ------
     Prediction or Skipped
-        In the order of the tasks; what trnsim refuses to simulate is skipped, with the reason.
+        In the order of the tasks; what trnsim refuses to simulate is skipped, with the reason. Scenarios that differ in
+        name only are simulated once.
     """
     from joblib import Parallel, delayed
 
-    yield from Parallel(n_jobs=jobs, return_as="generator", batch_size=8)(
-        delayed(_predicted)(task, change) for task in tasks
+    asked = [(_question(task), task) for task in tasks]
+    first = dict(reversed(asked))
+    order = dict.fromkeys(question for question, _ in asked)
+    answers = Parallel(n_jobs=jobs, return_as="generator", batch_size=4)(
+        delayed(_answer)(first[question], change) for question in order
     )
+    known: dict[str, Answer | str] = {}
+    for question, task in asked:
+        if question not in known:
+            known[question] = next(answers)
+        yield _outcome(task, known[question])
 
 
 def ideal_times(tasks: Iterable[Task], *, jobs: int) -> Iterator[tuple[Measurement, float]]:
-    """Yield measured steps and their `ideal_s`; nothing is simulated."""
+    """Yield measured steps and their `ideal_s`, where trnsim does not refuse them; nothing is simulated."""
     from joblib import Parallel, delayed
 
     chosen = list(tasks)
-    times = Parallel(n_jobs=jobs, return_as="generator", batch_size=32)(delayed(_ideal_s)(task) for task in chosen)
-    yield from zip((task.measurement for task in chosen), times, strict=True)
+    times = Parallel(n_jobs=jobs, return_as="generator", batch_size=32)(
+        delayed(_allowed_ideal_s)(task) for task in chosen
+    )
+    for task, time_s in zip(chosen, times, strict=True):
+        if time_s is not None:
+            yield task.measurement, time_s
 
 
-def _predicted(task: Task, change: Change | None) -> Prediction | Skipped:
-    best: tuple[Estimate, Scenario] | None = None
+def _question(task: Task) -> str:
+    """Return what its scenarios ask, without their names."""
+    return repr([{**document.data, "name": None} for document in task.documents])
+
+
+def _answer(task: Task, change: Change | None) -> Answer | str:
+    """Return the fastest of the scenarios that stand for a step, or why there is none."""
+    best: Answer | None = None
     refusal = "no combination of what is tried divides the batch"
     for document in task.documents:
         try:
@@ -112,14 +149,17 @@ def _predicted(task: Task, change: Change | None) -> Prediction | Skipped:
         except InputError as error:
             refusal = "; ".join(problem.message for problem in error.problems)
             continue
-        if best is None or found.time_s < best[0].time_s:
-            best = found, made
-    if best is None:
-        return Skipped(task.measurement.row, refusal, is_step=True)
-    found, made = best
-    if task.measurement.time_s < _busy_s(made):
+        if best is None or found.time_s < best.estimate.time_s:
+            best = Answer(found, _busy_s(made), _ideal_s(task))
+    return refusal if best is None else best
+
+
+def _outcome(task: Task, answer: Answer | str) -> Prediction | Skipped:
+    if isinstance(answer, str):
+        return Skipped(task.measurement.row, answer, is_step=True)
+    if task.measurement.time_s < answer.busy_s:
         return Skipped(task.measurement.row, "batch and time imply more than the peak of the chips", is_step=True)
-    return Prediction(task.measurement, found.time_s, found.regime, _ideal_s(task))
+    return Prediction(task.measurement, answer.estimate.time_s, answer.estimate.regime, answer.ideal_s)
 
 
 def _busy_s(made: Scenario) -> float:
@@ -128,6 +168,13 @@ def _busy_s(made: Scenario) -> float:
     chips = made.ranks / made.ranks_per_chip
     flops = flops_per_token(made.model, made.training.sequence_length, causal=True) * made.tokens
     return flops / (chips * chip.peak_flops_per_s[made.training.precision].value)
+
+
+def _allowed_ideal_s(task: Task) -> float | None:
+    try:
+        return _ideal_s(task)
+    except InputError:
+        return None
 
 
 def _ideal_s(task: Task) -> float:
