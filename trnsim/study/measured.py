@@ -6,7 +6,7 @@ Columns that are needed are `id`, `group`, `model`, `metric`, `value` and `unit`
 is the kind of instance, as `trn1`, and `software` is the Neuron SDK that their notes name.
 
 A blank means: 1 for a degree of parallelism, `heads` for `kv_heads`, `no` for `seq_parallel`, what is left of the
-accelerators for `dp`, `test` for `split`, and otherwise that the source does not say. A row whose cells cannot be read
+accelerators for `dp`, micro-batch x `grad_accum` x `dp` for `global_batch`, `test` for `split`, and otherwise that the source does not say. A row whose cells cannot be read
 is kept, with the reason for which it is skipped.
 """
 
@@ -187,6 +187,8 @@ class _Reading:
         replica = values["tp"] * values["pp"] * values["cp"]
         if values["dp"] is None and values["accelerators"] is not None and values["accelerators"] % replica == 0:
             values["dp"] = values["accelerators"] // replica
+        sizes = (values["micro_batch"], values["grad_accum"], values["dp"])
+        values["global_batch"] = values["global_batch"] or (math.prod(sizes) if all(sizes) else None)
         values["skipped"] = values["skipped"] or "; ".join(self._faults)
         return MeasuredRow(**values, line=self._line)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from trnsim.documents import Document
-from trnsim.study.validation.groups import machine_of, server_of
+from trnsim.study.validation.groups import machine_of, matching, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,7 @@ __all__ = ["UnclearRowError", "scenarios_of"]
 
 _ZERO: Final = (
     ("SHARD_GRAD_OP", {"zero": 3, "reshard_after_forward": False}),
+    ("HSDP", {"zero": 3, "zero_group": "server"}),
     ("FSDP", {"zero": 3}),
     ("ZeRO-3", {"zero": 3}),
     ("ZeRO-2", {"zero": 2}),
@@ -92,7 +94,6 @@ def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Docu
     _refuse_contradictions(row, accelerators * per_chip)
     servers = -(-accelerators // server.chips)
     model = _model(row, group)
-    zero = next((dict(keys) for word, keys in _ZERO if word in row.zero_fsdp), {"zero": 0})
     data: dict[str, Any] = {
         "schema": 1,
         "name": row.id,
@@ -111,6 +112,7 @@ def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Docu
             "precision": _precision(row),
             "recompute": _recompute(row),
             **group.training,
+            **dict(pair for keys in matching(asdict(row), group.training_by) for pair in keys.items()),
         },
         "layout": {
             "rank": group.rank,
@@ -118,7 +120,8 @@ def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Docu
             "pp": row.pp,
             "dp": row.dp,
             "sequence_parallel": row.seq_parallel,
-            **zero,
+            **_sharing(row),
+            **(_stages(row) if group.ends_count else {}),
             **group.layout,
         },
         "schedule": {
@@ -128,6 +131,22 @@ def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Docu
         "run": {"steps": 1},
     }
     return Document(row.id, Path(f"{row.id}.yaml"), data)
+
+
+def _sharing(row: MeasuredRow) -> dict[str, Any]:
+    """Return what data-parallel ranks share, and how many of them, as `ZeRO-1 over 8`."""
+    keys: dict[str, Any] = next((dict(keys) for word, keys in _ZERO if word in row.zero_fsdp), {"zero": 0})
+    group = re.search(r" over (\d+)$", row.zero_fsdp)
+    return {**keys, "zero_group": int(group[1])} if group else keys
+
+
+def _stages(row: MeasuredRow) -> dict[str, Any]:
+    """Return the layers of each virtual stage, of which the ends have one less, where that is how they divide."""
+    layers, parts = row.layers or 0, row.pp * row.vpp
+    if parts < 2 or layers % parts == 0 or (layers + 2) % parts:
+        return {}
+    each = (layers + 2) // parts
+    return {"stages": [each - 1, *[each] * (parts - 2), each - 1]}
 
 
 def _refuse_contradictions(row: MeasuredRow, ranks: int) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -13,12 +14,14 @@ from trnsim.hardware import load_server
 from trnsim.hardware import names as names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from trnsim.hardware import Server
     from trnsim.study.measured import MeasuredRow
 
-__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups", "machine_of", "of_its_own", "server_of"]
+__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups", "machine_of", "matching", "of_its_own", "server_of"]
+
+Kept = TypeVar("Kept")
 
 _FABRICS = {"efa": "ultracluster", "infiniband": "infiniband-ndr", "roce": "roce-24k", "dcn": "tpu-dcn"}
 _FOLDER = Path(__file__).resolve().parent.parent / "data" / "groups"
@@ -57,6 +60,12 @@ class GroupFile(Table):
     )
     blanks: dict[str, str] = Field(default_factory=dict, description="what a blank cell stands for, by column")
     words: dict[str, dict[str, str]] = Field(default_factory=dict, description="what a cell stands for, by column")
+    blanks_by: dict[str, dict[str, dict[str, str]]] = Field(
+        default_factory=dict, description="as `blanks`, and before them, by another column and the pattern of its cell"
+    )
+    skip: dict[str, dict[str, str]] = Field(
+        default_factory=dict, description="why rows are not simulated, by column and the pattern of its cell, as *LoRA*"
+    )
     fastest: dict[str, list[str]] = Field(
         default_factory=dict,
         description="where `micro_batch` is blank: values to try by column, of which the fastest predicted counts",
@@ -72,8 +81,14 @@ class GroupFile(Table):
     rank: Literal["chip", "logical_core"] = "chip"
     model: dict[str, Any] = Field(default_factory=dict, description="keys of the table `model` of a scenario")
     training: dict[str, Any] = Field(default_factory=dict, description="keys of the table `training`")
+    training_by: dict[str, dict[str, dict[str, Any]]] = Field(
+        default_factory=dict, description="further keys of it, by column and the pattern of its cell"
+    )
     layout: dict[str, Any] = Field(default_factory=dict, description="keys of the table `layout`")
     schedule: dict[str, Any] = Field(default_factory=dict, description="keys of the table `schedule`")
+    ends_count: bool = Field(
+        default=False, description="whether embedding and loss count as a layer each where layers alone do not divide"
+    )
     peers: dict[str, PeerTable] = Field(default_factory=dict)
 
 
@@ -116,14 +131,24 @@ def fill_blanks(cells: dict[str, str], known: Mapping[str, GroupFile]) -> dict[s
     if group is None:
         return cells
     filled = dict(cells)
-    for column, cell in group.blanks.items():
+    blanks = dict(group.blanks)
+    for further in matching(cells, group.blanks_by):
+        blanks |= further
+    for column, cell in blanks.items():
         if not filled.get(column) and not (group.fastest and column in group.fastest):
             filled[column] = cell
     for column, meant in group.words.items():
         filled[column] = meant.get(filled.get(column, ""), filled.get(column, ""))
+    filled["skipped"] = filled.get("skipped") or next(matching(filled, group.skip), "")
     if not _belongs(filled, group):
         filled["group"] = f"{cells['group']}/other"
     return filled
+
+
+def matching(cells: Mapping[str, Any], by_cell: Mapping[str, Mapping[str, Kept]]) -> Iterator[Kept]:
+    """Yield what is kept by column under patterns that cells of a row match."""
+    for column, kept in by_cell.items():
+        yield from (one for pattern, one in kept.items() if fnmatchcase(str(cells.get(column, "")), pattern))
 
 
 def machine_of(row: MeasuredRow, group: GroupFile) -> MachineTable | None:

@@ -85,9 +85,7 @@ def measurements(
         usable = {row.metric: row for row in same if not row.skipped}
         chosen = _chosen(usable)
         if chosen is None:
-            skipped += [
-                Skipped(row, row.skipped or f"{row.metric} is not the time of a step", _is_step(row)) for row in same
-            ]
+            skipped += _unusable(same)
             continue
         time = time_s(chosen, known.get(set_of(chosen)))
         if isinstance(time, str):
@@ -118,6 +116,15 @@ def _together(rows: Iterable[MeasuredRow]) -> Iterator[tuple[MeasuredRow, ...]]:
 
 def _chosen(usable: Mapping[str, MeasuredRow]) -> MeasuredRow | None:
     return next((usable[metric] for alike in _METRICS for metric in alike if metric in usable), None)
+
+
+def _unusable(same: Iterable[MeasuredRow]) -> Iterator[Skipped]:
+    """Yield why a measurement has no time, once, and what else is told beside it."""
+    steps = [row for row in same if _is_step(row)]
+    yield from (Skipped(row, row.skipped, is_step=True) for row in steps[:1])
+    for row in same:
+        if not _is_step(row):
+            yield Skipped(row, row.skipped or f"{row.metric} is not the time of a step", is_step=False)
 
 
 def _is_step(row: MeasuredRow) -> bool:
@@ -155,7 +162,7 @@ def _of_flop_rate(row: MeasuredRow, group: GroupFile | None) -> float | str:
         return _unknown_unit(row, "TFLOP/s")
     with_recompute = row.metric == "achieved_hw_tflops_per_gpu"
     rule = group and (group.hardware_flops if with_recompute else group.model_flops)
-    flops = rule and _RULES[rule](row, with_recompute)
+    flops = rule and group and _RULES[rule](row, group, with_recompute)
     if not flops or not row.accelerators:
         return f"the rule by which {row.metric} counts FLOPs is not stated, or what it needs"
     return flops / (row.value * 1e12 * row.accelerators)
@@ -165,7 +172,7 @@ def _of_utilization(row: MeasuredRow, group: GroupFile | None) -> float | str:
     if not row.unit.startswith("%"):
         return _unknown_unit(row, "%")
     machine = None if group is None else machine_of(row, group)
-    flops = group and group.model_flops and _RULES[group.model_flops](row, False)
+    flops = group and group.model_flops and _RULES[group.model_flops](row, group, False)
     if not flops or machine is None or not row.accelerators:
         return "the rule by which its MFU counts FLOPs is not stated, or what it needs"
     peak_flops_per_s = server_of(machine.server).chip.peak_flops_per_s["bf16"].value
@@ -176,7 +183,7 @@ def _unknown_unit(row: MeasuredRow, due: str) -> str:
     return f"the unit {row.unit or '(blank)'} of {row.metric} is not understood; {due} is due"
 
 
-def _megatron_flops(row: MeasuredRow, with_recompute: bool) -> float | None:
+def _megatron_flops(row: MeasuredRow, _: GroupFile, with_recompute: bool) -> float | None:
     """FLOPs of a step: equation 3 of Narayanan et al. (SC21), its last term a third of what it says without recompute."""
     sizes = (row.global_batch, row.seq, row.layers, row.hidden, row.vocab)
     if None in sizes:
@@ -186,18 +193,20 @@ def _megatron_flops(row: MeasuredRow, with_recompute: bool) -> float | None:
     return (96 if with_recompute else 72) * batch * sequence * layers * hidden**2 * (1 + sequence / (6 * hidden) + head)
 
 
-def _palm_flops(row: MeasuredRow, with_recompute: bool) -> float | None:
-    """FLOPs of a step: 6 for each parameter of a matrix and token, and attention (PaLM, appendix B); a GPT's two matrices in the MLP."""
+def _palm_flops(row: MeasuredRow, group: GroupFile, with_recompute: bool) -> float | None:
+    """FLOPs of a step: 6 for each parameter of a matrix and token, and attention in full (PaLM, appendix B)."""
     del with_recompute
-    sizes = (row.global_batch, row.seq, row.layers, row.hidden, row.vocab, row.ffn)
+    sizes = (row.global_batch, row.seq, row.layers, row.hidden, row.vocab, row.ffn, row.heads, row.kv_heads)
     if None in sizes:
         return None
-    batch, sequence, layers, hidden, vocabulary, ffn = (float(size or 0) for size in sizes)
-    parameters = layers * (4 * hidden**2 + 2 * hidden * ffn) + vocabulary * hidden
+    batch, sequence, layers, hidden, vocabulary, ffn, heads, kv_heads = (float(size or 0) for size in sizes)
+    attention = 2 * hidden**2 * (1 + kv_heads / heads)
+    mlp = (2 if group.model.get("gated_mlp") is False else 3) * hidden * ffn
+    parameters = layers * (attention + mlp) + vocabulary * hidden
     return batch * sequence * (6 * parameters + 12 * layers * hidden * sequence)
 
 
-_RULES: Final[dict[str, Callable[[MeasuredRow, bool], float | None]]] = {
+_RULES: Final[dict[str, Callable[[MeasuredRow, GroupFile, bool], float | None]]] = {
     "megatron": _megatron_flops,
     "palm": _palm_flops,
 }
