@@ -150,7 +150,9 @@ def _predicted(task: Task, change: Change | None) -> Prediction | Skipped:
     if isinstance(found, str):
         return Skipped(row, found, is_step=True)
     band = made[0].cluster.software.errors.get(found.regime)
-    return Prediction(task.measurement, found.time_s, found.regime, _ideal_s(made[0]), band and band.value)
+    return Prediction(
+        task.measurement, found.time_s, found.regime, _ideal_s(made[0]), None if band is None else band.value
+    )
 
 
 def _resolved(documents: Iterable[Document]) -> list[Scenario] | str:
