@@ -72,7 +72,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["rum"], "no command 'rum'; did you mean run?"),
         (
             ["xyzzy"],
-            "no command 'xyzzy'; there are run, memory, check, describe, list, compare, validate, collective, topology, schedule, import, schema",
+            "no command 'xyzzy'; there are run, memory, check, describe, list, compare, validate, calibrate, collective, topology, schedule, import, schema",
         ),
         (["run", "a", "--jso", "-"], "--json"),
         (["run"], "Missing argument 'FILE'"),

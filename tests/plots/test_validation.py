@@ -19,6 +19,7 @@ FRAME = pd.DataFrame(
         "predicted_s": [1.1, 2.0, 3.0],
         "error_fraction": [0.1, 0.0, -0.25],
         "regime": ["general"] * 3,
+        "band_fraction": [0.1, None, 0.1],
     }
 )
 

@@ -13,6 +13,7 @@ import trnsim
 from trnsim.scenario import resolve
 from trnsim.simulation.estimate import estimate
 from trnsim.study.measured import read_measured
+from trnsim.study.validation import predictions
 from trnsim.study.validation.groups import fill_blanks, groups
 from trnsim.study.validation.measurements import measurements
 from trnsim.study.validation.predictions import predict, tasks_of
@@ -59,8 +60,13 @@ def test_what_trnsim_refuses_is_skipped_with_its_reason(tmp_path: Path) -> None:
     assert "33 sequences are no multiple of micro_batch 4" in reason
 
 
-def test_the_fastest_predicted_counts_and_not_the_nearest(tmp_path: Path) -> None:
-    # whatever is measured, the prediction is the least over all that is tried
+@pytest.mark.parametrize("bound_s", [None, 0.0])
+def test_the_fastest_predicted_counts_and_not_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound_s: float | None
+) -> None:
+    # whatever is measured, the prediction is the least over all that is tried; leaving out what cannot be changes nothing
+    if bound_s is not None:
+        monkeypatch.setattr(predictions, "least_time_s", lambda _: bound_s)
     known = groups()
     cells = {
         **KORTHIKANTI,

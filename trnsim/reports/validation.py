@@ -43,7 +43,7 @@ def validation_text(found: Validation) -> str:
 
 
 def rows_text(found: Validation) -> str:
-    """Return each simulated step."""
+    """Return each simulated step; the band is the mean error, in percent, that its family states for the regime."""
     head = ["row", "set", "measured", "predicted", "error", "band", "regime"]
     rows = [
         [
@@ -52,7 +52,7 @@ def rows_text(found: Validation) -> str:
             format_time(one.measurement.time_s),
             format_time(one.time_s),
             f"{100 * one.error:+.1f}",
-            "-",
+            "-" if one.band is None else f"{100 * one.band:.1f}",
             one.regime,
         ]
         for one in found.predictions

@@ -50,12 +50,15 @@ class Prediction(Record):
     ideal_s
         Time that the model FLOPs of the step, with those of recompute, take at the peak of all chips, longer by the
         bubble of the pipeline: what the trivial baseline divides by a constant.
+    band
+        Mean error, as a fraction, that the software family states for the regime; None where none was measured.
     """
 
     measurement: Measurement
     time_s: float
     regime: str
     ideal_s: float
+    band: float | None
 
     @property
     def error(self) -> float:
@@ -146,7 +149,10 @@ def _predicted(task: Task, change: Change | None) -> Prediction | Skipped:
         found = _fastest([change(one) if change else one for one in made])
     if isinstance(found, str):
         return Skipped(row, found, is_step=True)
-    return Prediction(task.measurement, found.time_s, found.regime, _ideal_s(made[0]))
+    band = made[0].cluster.software.errors.get(found.regime)
+    return Prediction(
+        task.measurement, found.time_s, found.regime, _ideal_s(made[0]), None if band is None else band.value
+    )
 
 
 def _resolved(documents: Iterable[Document]) -> list[Scenario] | str:

@@ -44,6 +44,7 @@ VALIDATION_COLUMNS = (
     Column("predicted_s", "float64", "s", "simulated time of the step"),
     Column("error_fraction", "float64", "fraction", "predicted over measured, less 1"),
     Column("regime", "string", "", "kind of step, by which errors differ"),
+    Column("band_fraction", "float64", "fraction", "mean error that the software family states for the regime, if any"),
 )
 """Columns of the table of a validation."""
 
@@ -204,4 +205,5 @@ def _cells(one: Prediction) -> dict[str, Any]:
         "predicted_s": one.time_s,
         "error_fraction": one.error,
         "regime": one.regime,
+        "band_fraction": one.band,
     }
