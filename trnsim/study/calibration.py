@@ -137,9 +137,11 @@ def calibration_tasks(table: Path, family: str) -> tuple[Task, ...]:
 
     found, _ = measurements(read_measured(table, fill), known)
     tasks, _ = tasks_of(found, known)
-    return tuple(
-        task for task in tasks if task.documents[:1] and task.documents[0].value_of("cluster.software") == family
-    )
+    return tuple(task for task in tasks if "/" not in task.measurement.row.group and _software(task) == family)
+
+
+def _software(task: Task) -> object:
+    return task.documents[0].value_of("cluster.software") if task.documents else None
 
 
 def _default_keys(family: SoftwareFamily, rows: int) -> tuple[str, ...]:
@@ -223,11 +225,12 @@ def _errors(
 ) -> tuple[dict[str, tuple[float, int]], str]:
     """Judge a fit: on rows that it did not see, else on each of its rows left out in turn, else on its own."""
     values = {key: number.value for key, number in numbers.items()}
-    unseen = [task for task in tasks if task.measurement.row.split != "calibration" or len(task.documents) > 1]
+    sets = {task.measurement.row.group for task in fitting}
+    unseen = [task for task in tasks if task not in fitting and task.measurement.row.group in sets]
     if len(tasks) < 2:
         return {}, "no other row"
     if unseen:
-        return _by_regime(solver.predict(unseen, values)), f"{len(unseen)} rows that the fit did not see"
+        return _by_regime(solver.predict(unseen, values)), f"{len(unseen)} rows of the same sets that the fit did not see"
     if len(fitting) <= MOST_ROWS_LEFT_OUT_IN_TURN and len(fitting) > len(solver.keys) + 1:
         return _by_regime(_each_left_out(solver, fitting)), f"{len(fitting)} rows, each left out of a fit to the others"
     return _by_regime(solver.predict(fitting, values)), f"the {len(fitting)} fitted rows themselves"
