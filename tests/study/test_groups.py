@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trnsim.hardware import load_family, load_server
+from trnsim.simulation.estimate import Estimate, estimate
 from trnsim.study.measured import read_measured, shipped
+from trnsim.study.validation import predictions
 from trnsim.study.validation.configurations import UnclearRowError, scenarios_of
 from trnsim.study.validation.groups import GroupFile, MachineTable, fill_blanks, groups
 from trnsim.study.validation.measurements import measurements, set_of
@@ -20,6 +22,7 @@ from trnsim.workload import load_model
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from trnsim.scenario import Scenario
     from trnsim.study.measured import MeasuredRow
 
 GROUPS = groups()
@@ -174,3 +177,25 @@ def test_a_machine_without_a_family_is_refused(tmp_path: Path) -> None:
     known = GroupFile(assumed=[], hardware={"other GPU": MACHINE})
     with pytest.raises(UnclearRowError, match="no software family describes GPU"):
         scenarios_of(row(tmp_path, known), known)
+
+
+def test_scenarios_that_are_equal_are_simulated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def recording(made: Scenario) -> Estimate:
+        asked.append(made.name)
+        return estimate(made)
+
+    monkeypatch.setattr(predictions, "estimate", recording)
+    known = {"set": group(layout={"rules": "nxd"})}
+    written = (("a", "10", "16"), ("b", "20", "16"), ("c", "30", "8"))
+    rows = [row(tmp_path, known["set"], id=name, value=value, layers=layers) for name, value, layers in written]
+    found, _ = measurements(rows, known)
+    tasks, _ = tasks_of(found, known)
+    one, two, three = predictions.predict(tasks, jobs=1)
+    assert sorted(asked) == ["a", "c"]
+    assert isinstance(one, predictions.Prediction)
+    assert isinstance(two, predictions.Prediction)
+    assert isinstance(three, predictions.Prediction)
+    assert one.time_s == two.time_s > three.time_s
+    assert two.error == pytest.approx((one.error + 1) / 2 - 1)

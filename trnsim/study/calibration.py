@@ -230,7 +230,9 @@ def _errors(
     if len(tasks) < 2:
         return {}, "no other row"
     if unseen:
-        return _by_regime(solver.predict(unseen, values)), f"{len(unseen)} rows of the same sets that the fit did not see"
+        return _by_regime(
+            solver.predict(unseen, values)
+        ), f"{len(unseen)} rows of the same sets that the fit did not see"
     if len(fitting) <= MOST_ROWS_LEFT_OUT_IN_TURN and len(fitting) > len(solver.keys) + 1:
         return _by_regime(_each_left_out(solver, fitting)), f"{len(fitting)} rows, each left out of a fit to the others"
     return _by_regime(solver.predict(fitting, values)), f"the {len(fitting)} fitted rows themselves"

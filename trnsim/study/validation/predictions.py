@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Prediction", "Task", "ideal_times", "predict", "tasks_of"]
 
 
+_ABOVE_THE_PEAK: Final = "batch and time imply more than the peak of the chips"
 _WORTH_A_PROCESS: Final = 16
 """So many steps take longer than to start processes for them."""
 
@@ -104,20 +105,31 @@ def predict(
     change
         Returns another scenario to simulate in place of the one that was made, as a fit does.
     watch
-        Wraps the outcomes as they come, with their number.
+        Wraps what comes of different scenarios, with their number.
 
     Returns
     -------
     tuple of Prediction or Skipped
-        In the order of the tasks; what trnsim refuses to simulate is skipped, with the reason.
+        In the order of the tasks; what trnsim refuses to simulate is skipped, with the reason. Scenarios that
+        differ in name only are simulated once.
     """
     from joblib import Parallel, delayed
 
-    order = sorted(range(len(tasks)), key=lambda place: -_passes(tasks[place]))
-    parallel = Parallel(n_jobs=jobs if len(tasks) >= _WORTH_A_PROCESS else 1, return_as="generator")
-    outcomes = parallel(delayed(_predicted)(tasks[place], change) for place in order)
-    by_place = dict(zip(order, watch(outcomes, len(tasks)), strict=True))
+    places: dict[str, list[int]] = {}
+    for place, task in enumerate(tasks):
+        places.setdefault(_question(task), []).append(place)
+    order = sorted(places.values(), key=lambda same: -_passes(tasks[same[0]]))
+    parallel = Parallel(n_jobs=jobs if len(order) >= _WORTH_A_PROCESS else 1, return_as="generator")
+    outcomes = parallel(delayed(_predicted)([tasks[place] for place in same], change) for same in order)
+    by_place: dict[int, Prediction | Skipped] = {}
+    for same, found in zip(order, watch(outcomes, len(order)), strict=True):
+        by_place |= zip(same, found, strict=True)
     return tuple(by_place[place] for place in range(len(tasks)))
+
+
+def _question(task: Task) -> str:
+    """Return what its scenarios ask, without their names."""
+    return repr([{**document.data, "name": None} for document in task.documents])
 
 
 def _passes(task: Task) -> int:
@@ -138,21 +150,26 @@ def ideal_times(tasks: Iterable[Task]) -> Iterator[tuple[Measurement, float]]:
             yield task.measurement, _ideal_s(made[0])
 
 
-def _predicted(task: Task, change: Change | None) -> Prediction | Skipped:
-    row = task.measurement.row
-    made = _resolved(task.documents)
+def _predicted(same: Sequence[Task], change: Change | None) -> tuple[Prediction | Skipped, ...]:
+    """Return the outcome of each of the measurements that the same scenarios stand for."""
+    made = _resolved(same[0].documents)
     if isinstance(made, str):
-        return Skipped(row, made, is_step=True)
-    if task.measurement.time_s < _busy_s(made[0]):
-        return Skipped(row, "batch and time imply more than the peak of the chips", is_step=True)
+        return tuple(Skipped(task.measurement.row, made, is_step=True) for task in same)
+    busy_s = _busy_s(made[0])
+    if all(task.measurement.time_s < busy_s for task in same):
+        return tuple(Skipped(task.measurement.row, _ABOVE_THE_PEAK, is_step=True) for task in same)
     with _garbage_kept():
         found = _fastest([change(one) if change else one for one in made])
+    return tuple(_outcome(task.measurement, found, busy_s, made[0]) for task in same)
+
+
+def _outcome(step: Measurement, found: Estimate | str, busy_s: float, made: Scenario) -> Prediction | Skipped:
+    if step.time_s < busy_s:
+        return Skipped(step.row, _ABOVE_THE_PEAK, is_step=True)
     if isinstance(found, str):
-        return Skipped(row, found, is_step=True)
-    band = made[0].cluster.software.errors.get(found.regime)
-    return Prediction(
-        task.measurement, found.time_s, found.regime, _ideal_s(made[0]), None if band is None else band.value
-    )
+        return Skipped(step.row, found, is_step=True)
+    band = made.cluster.software.errors.get(found.regime)
+    return Prediction(step, found.time_s, found.regime, _ideal_s(made), None if band is None else band.value)
 
 
 def _resolved(documents: Iterable[Document]) -> list[Scenario] | str:
