@@ -16,6 +16,7 @@ def calibration_text(found: Calibration) -> str:
     lines = [f"{found.family}: {len(found.numbers)} numbers fitted to {len(found.rows)} measured steps ({sets})"]
     lines += [f"  {key:<22} {number.value:.4g} +- {number.deviation:.2g}" for key, number in found.numbers.items()]
     lines += [
-        f"  error, {regime}: {100 * error:.1f} % on {rows} steps" for regime, (error, rows) in found.errors.items()
+        f"  error, {regime}: {100 * judged.error:.1f} % on {judged.rows} rows {judged.of}"
+        for regime, judged in found.errors.items()
     ] or ["  no measurement of its error"]
-    return "\n".join([*lines, f"  judged on {found.judged_on}", ""])
+    return "\n".join([*lines, ""])

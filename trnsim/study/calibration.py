@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from trnsim.hardware import SoftwareFamily
     from trnsim.scenario import Scenario
+    from trnsim.study.validation.measurements import Skipped
     from trnsim.study.validation.predictions import Task
 
     Watch = Callable[[str], None]
@@ -33,6 +34,7 @@ __all__ = ["Calibration", "Fitted", "WithNumbers", "calibrate", "calibration_tas
 
 OUTLIER_ERROR: Final = 0.05
 """From about this relative error on a row pulls in proportion to its error, not to its square (soft L1)."""
+FEWEST_ROWS_TO_JUDGE: Final = 3
 MOST_ROWS_LEFT_OUT_IN_TURN: Final = 20
 _STEP: Final = 0.02
 _SHARES: Final = frozenset({"gemm_efficiency", "memory_efficiency", "interference_fraction", "scale_skew_fraction"})
@@ -43,6 +45,14 @@ class Fitted(Record):
 
     value: float
     deviation: float
+
+
+class Judged(Record):
+    """How far off steps of one regime are: mean absolute error, of how many rows, and of which."""
+
+    error: float
+    rows: int
+    of: str
 
 
 class Calibration(Record):
@@ -59,17 +69,14 @@ class Calibration(Record):
     sets
         How many of them are of each set.
     errors
-        Mean absolute error of step time and the number of rows behind it, by regime.
-    judged_on
-        Of which rows the errors are, in words.
+        By regime, where there are rows enough to judge it.
     """
 
     family: str
     numbers: Mapping[str, Fitted]
     rows: tuple[str, ...]
     sets: Mapping[str, int]
-    errors: Mapping[str, tuple[float, int]]
-    judged_on: str
+    errors: Mapping[str, Judged]
 
 
 class WithNumbers(Record):
@@ -121,11 +128,11 @@ def calibrate(
     chosen = tuple(keys) or _default_keys(start, len(fitting))
     solver = _Solver(start, chosen, jobs, watch)
     numbers = solver.fit(fitting)
-    errors, judged_on = _errors(solver, numbers, tasks, fitting)
+    errors = _errors(solver, numbers, tasks, fitting)
     sets: dict[str, int] = {}
     for task in fitting:
         sets[task.measurement.row.group] = sets.get(task.measurement.row.group, 0) + 1
-    return Calibration(family, numbers, tuple(task.measurement.row.id for task in fitting), sets, errors, judged_on)
+    return Calibration(family, numbers, tuple(task.measurement.row.id for task in fitting), sets, errors)
 
 
 def calibration_tasks(table: Path, family: str) -> tuple[Task, ...]:
@@ -190,7 +197,7 @@ class _Solver(Record):
             [log(one.time_s / one.measurement.time_s) if isinstance(one, Prediction) else 0.0 for one in outcomes]
         )
 
-    def predict(self, tasks: Sequence[Task], numbers: Mapping[str, float]) -> list[object]:
+    def predict(self, tasks: Sequence[Task], numbers: Mapping[str, float]) -> list[Prediction | Skipped]:
         """Simulate measured steps with other numbers."""
         return list(predict(tasks, jobs=self.jobs, change=WithNumbers(numbers)))
 
@@ -222,24 +229,20 @@ def _softened(errors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _errors(
     solver: _Solver, numbers: Mapping[str, Fitted], tasks: Sequence[Task], fitting: Sequence[Task]
-) -> tuple[dict[str, tuple[float, int]], str]:
-    """Judge a fit: on rows that it did not see, else on each of its rows left out in turn, else on its own."""
+) -> dict[str, Judged]:
+    """Judge a fit: on rows that it did not see; where they are few, on its own with them, each left out in turn if those are few too."""
     values = {key: number.value for key, number in numbers.items()}
     sets = {task.measurement.row.group for task in fitting}
     unseen = [task for task in tasks if task not in fitting and task.measurement.row.group in sets]
-    if len(tasks) < 2:
-        return {}, "no other row"
-    if unseen:
-        return _by_regime(
-            solver.predict(unseen, values)
-        ), f"{len(unseen)} rows of the same sets that the fit did not see"
-    if len(fitting) <= MOST_ROWS_LEFT_OUT_IN_TURN and len(fitting) > len(solver.keys) + 1:
-        return _by_regime(_each_left_out(solver, fitting)), f"{len(fitting)} rows, each left out of a fit to the others"
-    return _by_regime(solver.predict(fitting, values)), f"the {len(fitting)} fitted rows themselves"
+    found = _by_regime(solver.predict(unseen, values), "that the fit did not see")
+    if not unseen and len(solver.keys) + 1 < len(fitting) <= MOST_ROWS_LEFT_OUT_IN_TURN:
+        return _by_regime(_each_left_out(solver, fitting), "each left out of a fit to the others")
+    together = _by_regime(solver.predict([*unseen, *fitting], values), "those of the fit among them")
+    return {regime: found.get(regime, judged) for regime, judged in together.items()}
 
 
-def _each_left_out(solver: _Solver, fitting: Sequence[Task]) -> list[object]:
-    outcomes: list[object] = []
+def _each_left_out(solver: _Solver, fitting: Sequence[Task]) -> list[Prediction | Skipped]:
+    outcomes: list[Prediction | Skipped] = []
     for number, task in enumerate(fitting):
         others = [*fitting[:number], *fitting[number + 1 :]]
         found = solver.fit(others)
@@ -247,9 +250,14 @@ def _each_left_out(solver: _Solver, fitting: Sequence[Task]) -> list[object]:
     return outcomes
 
 
-def _by_regime(outcomes: Sequence[object]) -> dict[str, tuple[float, int]]:
+def _by_regime(outcomes: Sequence[Prediction | Skipped], of: str) -> dict[str, Judged]:
+    """Return the errors of the regimes that have rows enough."""
     found: dict[str, list[float]] = {}
     for one in outcomes:
         if isinstance(one, Prediction):
             found.setdefault(one.regime, []).append(abs(one.error))
-    return {regime: (sum(errors) / len(errors), len(errors)) for regime, errors in sorted(found.items())}
+    return {
+        regime: Judged(sum(errors) / len(errors), len(errors), of)
+        for regime, errors in sorted(found.items())
+        if len(errors) >= FEWEST_ROWS_TO_JUDGE
+    }

@@ -63,10 +63,10 @@ def _with_unit(key: str, value: float) -> float | str:
 def _errors(found: Calibration) -> dict[str, Any]:
     return {
         regime: {
-            "value": float(f"{error:.3g}"),
+            "value": float(f"{judged.error:.3g}"),
             "kind": "inferred",
             "source": _SOURCE,
-            "note": f"mean absolute error of step time, {rows} of {found.judged_on}",
+            "note": f"mean absolute error of step time, {judged.rows} rows {judged.of}",
         }
-        for regime, (error, rows) in found.errors.items()
+        for regime, judged in found.errors.items()
     }
