@@ -337,6 +337,7 @@ class Engine:
 
     def start(self, cohort: Cohort, story: Story) -> None:
         """Let a cohort live its story from now on."""
+        cohort.finished = False
         self.environment.process(self._live(cohort, story))
 
     def carry(self, course: Course, route: Route, arrival: _Arrival) -> None:

@@ -6,7 +6,7 @@ from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from trnsim.engine.operations import Operation
 
@@ -44,6 +44,15 @@ class Log:
         """Append one row."""
         self.operations.append(operation)
         self.times_ps.extend((start_ps, ready_ps, end_ps))
+
+    def extend(self, other: Log, later_ps: int, instead: Mapping[int, Operation]) -> None:
+        """Append all rows of another log, later by some time, with other operations instead of some, by identity."""
+        self.operations.extend(instead.get(id(operation), operation) for operation in other.operations)
+        self.times_ps.extend(array("q", (time_ps + later_ps for time_ps in other.times_ps)))
+
+    def set_times(self, number: int, start_ps: int, ready_ps: int, end_ps: int) -> None:
+        """Correct the times of a row."""
+        self.times_ps[3 * number : 3 * number + 3] = array("q", (start_ps, ready_ps, end_ps))
 
     def rows(self, first: int = 0) -> Iterator[Row]:
         """Yield the rows from number `first` on."""

@@ -34,7 +34,8 @@ def perturbation_costs(scenario: Scenario, machine: Machine, run: Simulated) -> 
 def _cost(scenario: Scenario, machine: Machine, run: Simulated, name: str) -> PerturbationCost:
     others = tuple(each for each in scenario.perturbations if each.name != name)
     without = replace(scenario, perturbations=others)
-    time_s = run_engine(without, build_machine(without), folding=scenario.run.folding != "off").window.duration_s
+    folds = scenario.run.folding != "off"
+    time_s = run_engine(without, build_machine(without), folding=folds, known=run.bodies).window.duration_s
     hits = machine.hits[name]
     return PerturbationCost(name, hits.struck, hits.places, time_s, run.window.duration_s - time_s)
 
@@ -48,9 +49,9 @@ def cohort_notes(machine: Machine, run: Simulated) -> dict[str, str]:
 
 def _why(run: Simulated) -> str:
     stages, ranks = len(run.folding.stages), run.spec.mesh.ranks
-    found = f"{len(run.engine.cohorts):,} for {ranks:,} ranks"
+    found = f"{run.processes:,} for {ranks:,} ranks"
     if isinstance(run.folding, Contraction):
-        teams = len(run.engine.cohorts) - len(run.folding.slowest)
+        teams = run.processes - len(run.folding.slowest)
         return (
             f"{found} = {teams:,} teams (tensor groups of {stages} stages in {len(run.folding.sorts):,} sorts of replicas, by "
             f"slow chips and links; parts of a group whose messages differ are apart) + {len(run.folding.slowest):,} "

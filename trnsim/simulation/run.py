@@ -147,12 +147,11 @@ def _time_at(scenario: Scenario, machine: Machine, run: Simulated, bound: Bound)
 
 
 def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:
-    cohorts = len(run.engine.cohorts)
     return EngineFacts(
         ranks=run.spec.mesh.ranks,
-        cohorts=cohorts,
-        processes=cohorts,
-        events=run.engine.events,
+        cohorts=run.processes,
+        processes=run.processes,
+        events=run.events,
         folding=scenario.run.folding,
         engine="events",
     )

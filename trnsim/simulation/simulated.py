@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from trnsim.engine import Engine, account, last_step
 from trnsim.simulation.machine import build_rates, build_step
 from trnsim.simulation.messages import refuse_many_messages
-from trnsim.training import Communication, Contraction, contract, fold, populate
+from trnsim.training import Bodies, Communication, Contraction, contract, fold, populate
 
 if TYPE_CHECKING:
     from trnsim.engine import Account, Cohort, Window
@@ -23,23 +23,27 @@ class Simulated(NamedTuple):
 
     Attributes
     ----------
-    engine
-        The engine, at its end.
+    events, processes
+        What the engine needed: events, and cohorts that were simulated.
     spec, communication, folding
         What was run: the step, the prices, the fold.
     members
         The cohorts, by ascending first rank.
     window, account
         The last step, and where the time of the cohort that finishes last went in it.
+    bodies
+        What replicas did in their passes, where these were simulated alone.
     """
 
-    engine: Engine
+    events: int
+    processes: int
     spec: StepSpec
     communication: Communication
     folding: Folding | Contraction
     members: tuple[Member, ...]
     window: Window
     account: Account
+    bodies: Bodies | None
 
     @property
     def cohorts(self) -> list[Cohort]:
@@ -52,50 +56,54 @@ class Simulated(NamedTuple):
         return next(member for member in self.members if member.cohort is self.window.last)
 
 
-def run_engine(scenario: Scenario, machine: Machine, *, folding: bool) -> Simulated:
-    """Run the engine with the best numbers of the software family."""
+def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None = None) -> Simulated:
+    """Run the engine with the best numbers of the software family; `known` is what another run has found."""
     spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
     shared = scenario.run.fidelity == "flow"
-    contraction = contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
-    if (
-        machine.chunk is None
-        and contraction is not None
-        and (found := _run_teams(scenario, machine, spec, contraction)) is not None
-    ):
-        engine, members = found
-        return _simulated(engine, spec, communication, contraction, members)
+    if machine.chunk is None:
+        sorted_out = contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
+        bodies = known or Bodies(lambda: _new_engine(scenario, machine))
+        if sorted_out and (played := _play(scenario, machine, spec, sorted_out, bodies)):
+            return _simulated(played, spec, communication, sorted_out, bodies)
     folded = fold(spec, communication, machine.meeting_tier, machine.blocks)
     if machine.chunk is not None:
         refuse_many_messages(scenario, machine.chunk, spec, folded)
-    engine, members = _run_cohorts(scenario, machine, spec, folded)
-    return _simulated(engine, spec, communication, folded, members)
+    return _simulated(_run(scenario, machine, spec, folded), spec, communication, folded)
 
 
 def run_again(scenario: Scenario, machine: Machine, run: Simulated, spec: StepSpec) -> Window | None:
     """Return the last step with other rates; None where the fold of the run does not hold for them."""
     if isinstance(run.folding, Contraction):
-        found = _run_teams(scenario, machine, spec, run.folding)
+        bodies = Bodies(lambda: _new_engine(scenario, machine))
+        found = _play(scenario, machine, spec, run.folding, bodies)
     else:
-        found = _run_cohorts(scenario, machine, spec, run.folding)
-    return found and last_step([member.cohort for member in found[1]])
+        found = _run(scenario, machine, spec, run.folding)
+    return found and last_step([member.cohort for member in found.members])
 
 
-def _run_teams(
-    scenario: Scenario, machine: Machine, spec: StepSpec, contraction: Contraction
-) -> tuple[Engine, Members] | None:
+class _Played(NamedTuple):
+    """What a run needed, and the cohorts at its end."""
+
+    events: int
+    processes: int
+    members: Members
+
+
+def _play(
+    scenario: Scenario, machine: Machine, spec: StepSpec, contraction: Contraction, bodies: Bodies
+) -> _Played | None:
     """Run teams and tails; return nothing if replicas were still at work when their gradients had been reduced."""
-    engine = _new_engine(scenario, machine)
-    populated = contraction.populate(engine, spec)
-    engine.run()
-    return (engine, populated.members) if populated.holds else None
+    engine, known = _new_engine(scenario, machine), bodies.events
+    teams = contraction.play(engine, spec, bodies)
+    return _Played(engine.events + bodies.events - known, teams.cohorts, teams.members) if teams.holds else None
 
 
-def _run_cohorts(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> tuple[Engine, Members]:
+def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> _Played:
     engine = _new_engine(scenario, machine)
     members = populate(engine, spec, folding)
     engine.run()
-    return engine, members
+    return _Played(engine.events, len(members), members)
 
 
 def _new_engine(scenario: Scenario, machine: Machine) -> Engine:
@@ -108,7 +116,14 @@ def _new_engine(scenario: Scenario, machine: Machine) -> Engine:
 
 
 def _simulated(
-    engine: Engine, spec: StepSpec, communication: Communication, folding: Folding | Contraction, members: Members
+    played: _Played,
+    spec: StepSpec,
+    communication: Communication,
+    folding: Folding | Contraction,
+    bodies: Bodies | None = None,
 ) -> Simulated:
-    window = last_step([member.cohort for member in members])
-    return Simulated(engine, spec, communication, folding, members, window, account(window.last, window))
+    window = last_step([member.cohort for member in played.members])
+    found = account(window.last, window)
+    return Simulated(
+        played.events, played.processes, spec, communication, folding, played.members, window, found, bodies
+    )

@@ -1,6 +1,7 @@
 """One training step: blocks priced into passes, ranks folded into cohorts, the story that each rank lives."""
 
 from trnsim.training.blemishes import slow_ranks
+from trnsim.training.bodies import Bodies
 from trnsim.training.cohorts import Member, populate
 from trnsim.training.communication import Communication, RankPrices, UnservedGroupError, collective_skew_s
 from trnsim.training.contraction import Contraction, contract
@@ -30,6 +31,7 @@ __all__ = [
     "SEND_GRADIENT",
     "TIED_EMBEDDING",
     "WEIGHTS",
+    "Bodies",
     "Bucket",
     "Communication",
     "Contraction",

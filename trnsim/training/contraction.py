@@ -9,7 +9,7 @@ A team holds the ranks of a group whose messages cost the same; a group may have
 
 This is exact where what travels in passes never shares a link with what tails send, and where every replica has ended its
 passes when the reductions of its stage end. The first is known before a run (`contract`), the second is looked at after it
-(`Populated.holds`).
+(`Teams.holds`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from trnsim.training.communication import Coordinates
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
 from trnsim.training.stages import Stage, pipeline_stages
-from trnsim.training.teams import Kind, Populated, Sort
+from trnsim.training.teams import Sort, Teams
+from trnsim.training.views import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from trnsim.engine import Engine
     from trnsim.fabric import Price
+    from trnsim.training.bodies import Bodies
     from trnsim.training.communication import Communication, RankPrices
     from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
     from trnsim.training.spec import StepSpec
@@ -91,9 +93,9 @@ class Contraction(Record):
         """Ranks that pay the same, for what is counted over all of them."""
         return tuple(self.places.values())
 
-    def populate(self, engine: Engine, spec: StepSpec) -> Populated:
-        """Make teams and tails and start their stories."""
-        return Populated(engine, spec, self, Planner(spec, {}, engine.holds_groups_together))
+    def play(self, engine: Engine, spec: StepSpec, bodies: Bodies) -> Teams:
+        """Simulate the steps; `bodies` may know of other runs what replicas do in their passes."""
+        return Teams(engine, spec, self, Planner(spec, {}, engine.holds_groups_together), bodies)
 
 
 def contract(

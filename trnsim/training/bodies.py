@@ -1,0 +1,233 @@
+"""Bodies: the passes of one replica in one step, simulated alone, by teams that stand for whole tensor groups.
+
+Until its gradients have been summed nothing from outside reaches a replica. What it does in its passes depends on the
+paces of its stages and on when its ranks begin, and not on what the clock shows then: one body serves all replicas, in
+all steps, whose ranks would have come to each of its collectives when those of the body did.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.engine import Activity, Cohort, Collective
+from trnsim.training.story import Neighbourhood, RankPlan, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+
+    from trnsim.engine import Call, Engine, Story, Transfer, Wait
+    from trnsim.training.passes import StagePasses
+
+__all__ = ["Bodies", "Body", "Entrant", "Place", "Team", "counterparts"]
+
+Place = tuple[int, int]
+"""Stage, and number of the team in it."""
+
+
+class Entrant(NamedTuple):
+    """Who is to go through the passes of a step as a team.
+
+    Attributes
+    ----------
+    plan
+        Of its slowest ranks.
+    ranks
+        How many they are, of one tensor group.
+    opening_ps
+        For each kind of them, when it begins the step, and how long it works then before its first collective. Times
+        count from the first collective of the first stage.
+    """
+
+    plan: RankPlan
+    ranks: int
+    opening_ps: tuple[tuple[int, int], ...]
+
+    def joined_ps(self, come_ps: int | None) -> int:
+        """Return when all have come to their first collective, if their first message has come at a time."""
+        return max((begun if come_ps is None else max(begun, come_ps)) + head for begun, head in self.opening_ps)
+
+
+class Team(Cohort):
+    """Ranks of a tensor group whose messages cost the same, in the passes of a step.
+
+    Attributes
+    ----------
+    message_ps
+        When the message before the first pass was sent and came; None for the first stage.
+    launches_ps
+        When the gradients of each bucket were complete.
+    passed_ps
+        When the passes were over.
+    """
+
+    def __init__(self, engine: Engine, stage: int, entrant: Entrant) -> None:
+        super().__init__(engine, f"stage {stage}", entrant.ranks, f"of stage {stage}")
+        engine.cohorts.append(self)
+        self.plan = entrant.plan
+        self.message_ps: tuple[int, int] | None = None
+        self.launches_ps: list[int] = []
+        self.passed_ps = 0
+        self._entrant: Entrant | None = entrant
+
+    def live(self, near: Neighbourhood) -> Story:
+        """Go through the passes."""
+        yield from Step.of(self, self.plan, near, 0).passes()
+        self.passed_ps = self.engine.now_ps
+
+    def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
+        """Block until a message has arrived, and remember when one did before the first pass."""
+        if self._entrant is not None:
+            message = self._message((sender, content))
+            yield from super().receive(sender, wait, content)
+            self.message_ps = message.ready_ps, message.end_ps
+        else:
+            yield from super().receive(sender, wait, content)
+
+    def perform(self, activity: Activity, group: Collective | None = None, key: Hashable = None) -> Story:
+        """Spend the time of an activity; in the first, ranks may join that began at different times."""
+        entrant, self._entrant = self._entrant, None
+        if entrant is None or group is None:
+            yield from super().perform(activity, group, key)
+            return
+        start = self.engine.now_ps
+        ready = entrant.joined_ps(self.message_ps and self.message_ps[1])
+        if ready > start:
+            yield self.engine.environment.timeout(ready - start)
+        call = group.join(self, activity.name, (activity.name, key), activity.course(activity.rendezvous or 0))
+        yield call
+        self.log.add(activity, start, call.ready_ps, self.engine.now_ps)
+
+    def launch(
+        self,
+        group: Collective,
+        wait: Wait,
+        key: Hashable,
+        transfer: Transfer,  # noqa: ARG002  # what it takes is up to the data-parallel groups of its ranks
+        after: Call | None = None,  # noqa: ARG002
+    ) -> Call:
+        """Note that the gradients of a bucket are complete."""
+        self.launches_ps.append(self.engine.now_ps)
+        return group.call(self.engine, wait.name, key)
+
+    def arrivals_ps(self, entrant: Entrant) -> list[int]:
+        """Return when all ranks of another team would have come to each collective, let go when this one was."""
+        heads_ps = {id(own): other.head_ps for own, other in counterparts(self.plan, entrant.plan)}
+        found = [row.start_ps + heads_ps[id(row.operation)] for row in self.log.rows() if id(row.operation) in heads_ps]
+        return [entrant.joined_ps(self.message_ps and self.message_ps[1]), *found[1:]]
+
+    def ready_ps(self) -> list[int]:
+        """Return when each collective began."""
+        return [row.ready_ps for row in self.log.rows() if isinstance(row.operation, Activity)]
+
+
+class Body:
+    """One replica in the passes of one step.
+
+    Parameters
+    ----------
+    engine
+        A new engine; it is run.
+    entrants
+        The teams.
+    neighbours
+        For each team, those that it exchanges messages with: before and after it.
+
+    Attributes
+    ----------
+    teams
+        What they did.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        entrants: Mapping[Place, Entrant],
+        neighbours: Mapping[Place, tuple[Place | None, Place | None]],
+    ) -> None:
+        teams = self.teams = {place: Team(engine, place[0], entrant) for place, entrant in entrants.items()}
+        groups = {
+            stage: Collective("tp", {team: team.ranks for (at, _), team in teams.items() if at == stage})
+            for stage in {stage for stage, _ in teams}
+        }
+        gradients = Collective("dp", {})
+        for place, team in teams.items():
+            before, after = (None if other is None else teams[other] for other in neighbours[place])
+            engine.start(team, team.live(Neighbourhood(before, after, groups[place[0]], gradients, None, None)))
+        engine.run()
+        self.events = engine.events
+
+    def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
+        """Say whether other teams of the same paces would do the same.
+
+        They would if their groups were ready for each collective when those of the body were: up to the first collective
+        nothing differs, and each is followed by the same until the next.
+        """
+        arrivals: defaultdict[int, list[list[int]]] = defaultdict(list)
+        for place, team in self.teams.items():
+            arrivals[place[0]].append(team.arrivals_ps(entrants[place]))
+        return all(
+            list(map(max, zip(*arrivals[stage], strict=True))) == team.ready_ps()
+            for (stage, _), team in self.teams.items()
+        )
+
+
+class Bodies:
+    """All bodies that have been simulated.
+
+    Parameters
+    ----------
+    new_engine
+        Makes an engine for each.
+
+    Attributes
+    ----------
+    events
+        Of all of them.
+    """
+
+    def __init__(self, new_engine: Callable[[], Engine]) -> None:
+        self.events = 0
+        self._new_engine = new_engine
+        self._found: defaultdict[Hashable, list[Body]] = defaultdict(list)
+        self._courses: dict[int, tuple[StagePasses, Hashable]] = {}
+
+    def of(
+        self,
+        entrants: Mapping[Place, Entrant],
+        neighbours: Mapping[Place, tuple[Place | None, Place | None]],
+    ) -> Body:
+        """Return what teams do, simulated unless a body is known that does the same."""
+        key = tuple((*place, neighbours[place], *self._key(entrant.plan)) for place, entrant in entrants.items())
+        for body in self._found[key]:
+            if body.fits(entrants):
+                return body
+        body = Body(self._new_engine(), entrants, neighbours)
+        self.events += body.events
+        self._found[key].append(body)
+        return body
+
+    def _key(self, plan: RankPlan) -> Iterator[Hashable]:
+        """Yield all that a plan has to do with passes, but for what its ranks compute before they meet."""
+        yield from (plan.turns, plan.end, plan.exchanges.reduces(is_last=True))
+        yield from (sent and tuple(sent.course.stints) for sent in (plan.send_activation, plan.send_gradient))
+        for place, passes in plan.passes.items():
+            if id(passes) not in self._courses:
+                self._courses[id(passes)] = passes, _courses(passes)
+            yield place, self._courses[id(passes)][1]
+
+
+def _activities(passes: StagePasses) -> tuple[Activity, ...]:
+    return passes.forward, passes.backward, *passes.segments
+
+
+def _courses(passes: StagePasses) -> Hashable:
+    """Return what passes are to the links from their first collective on."""
+    found = (tuple(each.course(each.rendezvous or 0).stints) for each in _activities(passes))
+    return passes.buckets, tuple(found)
+
+
+def counterparts(plan: RankPlan, other: RankPlan) -> Iterator[tuple[Activity, Activity]]:
+    """Yield the activities of a plan, each with that of another at the same place."""
+    for place, passes in plan.passes.items():
+        yield from zip(_activities(passes), _activities(other.passes[place]), strict=True)

@@ -1,0 +1,83 @@
+"""Tails: data-parallel groups that are alike, from their reductions to the end of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trnsim.engine import Cohort, Collective
+from trnsim.training.data_parallel import Launched
+from trnsim.training.story import Neighbourhood, RankPlan, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trnsim.engine import Call, Engine, Story, Wait
+
+__all__ = ["Tail"]
+
+
+class Tail(Cohort):
+    """Data-parallel groups that pay the same and have the same slowest chip.
+
+    Attributes
+    ----------
+    plan
+        Of its slowest ranks.
+    calls
+        For each step, its collectives in the order in which they are waited for.
+    """
+
+    def __init__(self, engine: Engine, name: str, ranks: int, first: str, plan: RankPlan) -> None:
+        super().__init__(engine, name, ranks, first)
+        engine.cohorts.append(self)
+        self.plan = plan
+        self.calls: list[list[tuple[Wait, Call]]] = []
+        self._together = Collective("dp", {self: ranks})
+
+    @property
+    def buckets(self) -> int:
+        """How many reductions there are."""
+        return len(self.plan.exchanges.reduce)
+
+    def optimizer_ps(self, own: RankPlan) -> int:
+        """Return what an update takes after the end of the tail: nothing if a gather follows it."""
+        return 0 if self.plan.exchanges.gather else own.optimizer.duration_ps
+
+    def reduced_ps(self, step: int) -> int:
+        """Return when the last reduction of a step ended."""
+        return self.calls[step][self.buckets - 1][1].end_ps
+
+    def live(self, launches_ps: Sequence[int], passed_ps: int, tied: Collective | None) -> Story:
+        """Wait for the reductions of a step, update, gather.
+
+        Parameters
+        ----------
+        launches_ps
+            When the last rank has the gradients of each bucket.
+        passed_ps
+            When the last rank has ended its passes.
+        tied
+            The group that sums the gradients of a tied embedding, or None.
+        """
+        plan = self.plan if self.plan.exchanges.gather else self.plan.without_optimizer()
+        step = len(self.calls)
+        trainer = Step.of(self, plan, Neighbourhood(None, None, None, self._together, None, tied), step)
+        self.calls.append([])
+        if plan.exchanges.reduces(is_last=True):
+            for number, (launch, at_ps) in enumerate(zip(plan.exchanges.reduce, launches_ps, strict=True)):
+                yield from self._until(at_ps)
+                call = self.launch(self._together, launch.wait, (step, number), launch.transfer)
+                trainer.data.pending.append(Launched(call, launch.wait))
+        else:
+            yield from self._until(passed_ps)
+        yield from trainer.update()
+        self.end_step()
+
+    def wait(self, call: Call, wait: Wait) -> Story:
+        """Block until a collective is over, and remember it."""
+        self.calls[-1].append((wait, call))
+        yield from super().wait(call, wait)
+
+    def _until(self, time_ps: int) -> Story:
+        if time_ps > self.engine.now_ps:
+            yield self.engine.environment.timeout(time_ps - self.engine.now_ps)

@@ -1,0 +1,179 @@
+"""What ranks did that were simulated as a team in their passes and as a tail after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.engine import Cohort, Log
+from trnsim.training.bodies import Entrant, counterparts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trnsim.engine import Activity, Operation
+    from trnsim.training.bodies import Team
+    from trnsim.training.story import RankPlan
+    from trnsim.training.tails import Tail
+
+__all__ = ["Kind", "Played", "Roster", "View"]
+
+
+class Kind(NamedTuple):
+    """Ranks that are alike: their team, tail and speed, how many they are, the first of them."""
+
+    row: int
+    lane: int
+    speed: float
+    ranks: int
+    first_rank: int
+
+
+class Played(NamedTuple):
+    """The passes of one step.
+
+    Attributes
+    ----------
+    team
+        What was done in them.
+    zero_ps
+        What the clock showed when that of the team's body showed nothing.
+    starts_ps
+        When each kind of ranks began the step.
+    """
+
+    team: Team
+    zero_ps: int
+    starts_ps: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Roster:
+    """The ranks that a team stands for, in all replicas of a sort.
+
+    Parameters
+    ----------
+    kinds
+        Their kinds.
+    own
+        The plan of each kind.
+    plan
+        That of the slowest.
+    pace
+        Share of the healthy speed at which the slowest of the tensor group works.
+    replicas
+        In how many replicas they are.
+    tails
+        Their tails, by lane.
+    steps
+        What they did.
+    """
+
+    kinds: tuple[Kind, ...]
+    own: tuple[RankPlan, ...]
+    plan: RankPlan
+    pace: float
+    replicas: int
+    tails: Mapping[int, Tail]
+    steps: list[Played] = field(default_factory=list)
+
+    def starts_ps(self) -> tuple[int, ...]:
+        """Return when each kind begins the next step."""
+        if not self.steps:
+            return (0,) * len(self.kinds)
+        ended = len(self.steps) - 1
+        tails = (self.tails[kind.lane] for kind in self.kinds)
+        return tuple(
+            tail.step_ends[ended][2] + tail.optimizer_ps(own) for tail, own in zip(tails, self.own, strict=True)
+        )
+
+    def entrant(self, starts_ps: Sequence[int], zero_ps: int) -> Entrant:
+        """Return the team that is to go through the passes of a step."""
+        place = self.plan.turns[0].virtual_stage
+        heads_ps = (own.passes[place].forward.head_ps for own in self.own)
+        opening = {(start - zero_ps, head) for start, head in zip(starts_ps, heads_ps, strict=True)}
+        ranks = sum(kind.ranks for kind in self.kinds) // self.replicas
+        return Entrant(self.plan, ranks, tuple(sorted(opening)))
+
+
+class View:
+    """What ranks of one kind did: the passes of their team, then the update of their own.
+
+    Parameters
+    ----------
+    roster, number
+        Who they are, and which of the kinds.
+    key
+        Tells it from all other kinds of ranks.
+    name, first
+        What they are, and the name of the first.
+    """
+
+    def __init__(
+        self, roster: Roster, number: int, key: tuple[int, int, int, int, float], name: str, first: str
+    ) -> None:
+        kind = roster.kinds[number]
+        self._roster, self._number = roster, number
+        self._tail = roster.tails[kind.lane]
+        self.ranks, self.name, self.first, self.key = kind.ranks, name, first, key
+        optimizer_ps = self._tail.optimizer_ps(roster.own[number])
+        self.step_ends = [(0, 0, end_ps + optimizer_ps) for _, _, end_ps in self._tail.step_ends]
+
+    __str__ = Cohort.__str__
+
+    @property
+    def log(self) -> Log:
+        """What the ranks did."""
+        log = Log()
+        own = self._roster.own[self._number]
+        for step, played in enumerate(self._roster.steps):
+            first = len(log)
+            log.extend(played.team.log, played.zero_ps, _swapped(played.team.plan, own))
+            self._open(log, first, played)
+            self._finish(log, Log(), step, played)
+        return log
+
+    @property
+    def stream(self) -> Log:
+        """The collectives that they launched beside their work."""
+        stream = Log()
+        for step, played in enumerate(self._roster.steps):
+            self._finish(Log(), stream, step, played)
+        return stream
+
+    def _open(self, log: Log, row: int, played: Played) -> None:
+        """Correct how a step began, which ranks of one team may have done at different times."""
+        begun_ps = played.starts_ps[self._number]
+        if played.team.message_ps is not None:
+            sent_ps, come_ps = (time_ps + played.zero_ps for time_ps in played.team.message_ps)
+            begun_ps, received_ps = max(begun_ps, come_ps), begun_ps
+            log.set_times(row, received_ps, max(received_ps, sent_ps), begun_ps)
+            row += 1
+        log.set_times(row, begun_ps, *log.times_ps[3 * row + 1 : 3 * row + 3])
+
+    def _finish(self, log: Log, stream: Log, step: int, played: Played) -> None:
+        """Add what comes after the passes of a step."""
+        own, gathers = self._roster.own[self._number].optimizer, self._tail.plan.exchanges.gather
+        launched_ps = [time_ps + played.zero_ps for time_ps in played.team.launches_ps]
+        now_ps = played.team.passed_ps + played.zero_ps
+        first_gather = len(self._tail.calls[step]) - len(gathers)
+        updated_ps = None
+        for number, (wait, call) in enumerate(self._tail.calls[step]):
+            if number == first_gather:
+                now_ps = updated_ps = _update(log, own, now_ps)
+            joined_ps = launched_ps[number] if number < len(launched_ps) else updated_ps or now_ps
+            log.add(wait, now_ps, max(now_ps, call.ready_ps), max(now_ps, call.end_ps))
+            stream.add(wait, joined_ps, call.start_ps, call.end_ps)
+            now_ps = max(now_ps, call.end_ps)
+        if not gathers:
+            _update(log, own, now_ps)
+
+
+def _update(log: Log, optimizer: Activity, now_ps: int) -> int:
+    log.add(optimizer, now_ps, now_ps + optimizer.head_ps, now_ps + optimizer.duration_ps)
+    return now_ps + optimizer.duration_ps
+
+
+def _swapped(plan: RankPlan, own: RankPlan) -> Mapping[int, Operation]:
+    """Return the activities of a rank by the identity of those of its team."""
+    return {id(theirs): mine for theirs, mine in counterparts(plan, own)}
