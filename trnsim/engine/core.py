@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Story = Generator[simpy.Event, None, None]
 
 
-class _Arrival(simpy.Event):
+class Arrival(simpy.Event):
     """An event whose moment is settled when its cause is known: a message sent, a collective complete."""
 
     ready_ps = -1
@@ -51,7 +51,7 @@ class _Arrival(simpy.Event):
             callback(self)
 
 
-class Call(_Arrival):
+class Call(Arrival):
     """One collective of one group, complete when the last member has joined."""
 
     start_ps = -1
@@ -97,17 +97,26 @@ class Collective:
             found.callbacks.append(self._end_first)
         return found
 
-    def join(self, cohort: Cohort, name: str, key: Hashable, course: Course) -> Call:
-        """Let all members that belong to `cohort` join the call `key`; the last cohort to join starts it."""
-        call = self.call(cohort.engine, name, key)
-        now_ps = call.joined_ps[cohort] = cohort.engine.now_ps
+    def join(self, cohort: Cohort, name: str, key: Hashable, course: Course, head_ps: int = 0) -> Call:
+        """Let all members that belong to `cohort` join the call `key` after a while; the last of the group starts it."""
+        engine = cohort.engine
+        call = self.call(engine, name, key)
+        now_ps = engine.now_ps
+        joined_ps = call.joined_ps[cohort] = now_ps + head_ps
+        call.ready_ps = max(call.ready_ps, joined_ps)
         if len(call.joined_ps) == len(self.members):
             del self._open[key]
-            call.ready_ps = now_ps
-            self._waiting.append((call, course))
-            if len(self._waiting) == 1:
-                self._start_first(cohort.engine)
+            if call.ready_ps > now_ps:
+                complete = engine.environment.timeout(call.ready_ps - now_ps)
+                complete.callbacks.append(lambda _: self._line_up(engine, call, course))
+            else:
+                self._line_up(engine, call, course)
         return call
+
+    def _line_up(self, engine: Engine, call: Call, course: Course) -> None:
+        self._waiting.append((call, course))
+        if len(self._waiting) == 1:
+            self._start_first(engine)
 
     def _start_first(self, engine: Engine) -> None:
         call, course = self._waiting[0]
@@ -154,8 +163,8 @@ class Cohort:
         self.stream = Log()
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
-        self._inbox: dict[Hashable, _Arrival] = {}
-        self._posted: dict[Wait, _Arrival] = {}
+        self._inbox: dict[Hashable, Arrival] = {}
+        self._posted: dict[Wait, Arrival] = {}
         self._links: defaultdict[str, tuple[Link, Link]] = defaultdict(lambda: (Link(), Link()))
         self._routes: dict[Cohort, Route] = {}
         self._blocked: Callable[[], str] | None = None
@@ -168,19 +177,19 @@ class Cohort:
 
         A group whose members all belong to this cohort needs no meeting: they arrive together.
         """
-        engine, start = self.engine, self.engine.now_ps
+        engine = self.engine
+        start = engine.now_ps
         ready = start + activity.head_ps
         if activity.rendezvous is None or group is None:
             if activity.duration_ps:
                 yield engine.environment.timeout(activity.duration_ps)
         elif len(group.members) == 1:
-            over = _Arrival(engine.environment)
+            over = Arrival(engine.environment)
             engine.carry(activity.course(), group.route, over)
             yield over
         else:
-            if activity.head_ps:
-                yield engine.environment.timeout(activity.head_ps)
-            call = group.join(self, activity.name, (activity.name, key), activity.course(activity.rendezvous))
+            course = activity.course(activity.rendezvous)
+            call = group.join(self, activity.name, (activity.name, key), course, activity.head_ps)
             self._blocked = call.describe
             yield call
             self._blocked = None
@@ -208,7 +217,7 @@ class Cohort:
                 self.log.add(wait, start, start, self.engine.now_ps)
             self.stream.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
 
-    def _carry(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> _Arrival:
+    def _carry(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> Arrival:
         message = receiver._message((self, content))
         message.ready_ps = self.engine.now_ps
         self._deliver(receiver, transfer, message)
@@ -262,7 +271,7 @@ class Cohort:
         yield event
         self._blocked = None
 
-    def _deliver(self, receiver: Cohort, transfer: Transfer, message: _Arrival) -> None:
+    def _deliver(self, receiver: Cohort, transfer: Transfer, message: Arrival) -> None:
         self.engine.carry(transfer.course, self._route_to(receiver), message)
 
     def _route_to(self, receiver: Cohort) -> Route:
@@ -271,10 +280,10 @@ class Cohort:
             route = self._routes[receiver] = Route(lambda kind: (self.links(kind)[0], receiver.links(kind)[1]))
         return route
 
-    def _message(self, key: Hashable) -> _Arrival:
+    def _message(self, key: Hashable) -> Arrival:
         message = self._inbox.get(key)
         if message is None:
-            message = self._inbox[key] = _Arrival(self.engine.environment)
+            message = self._inbox[key] = Arrival(self.engine.environment)
         return message
 
 
@@ -340,7 +349,7 @@ class Engine:
         cohort.finished = False
         self.environment.process(self._live(cohort, story))
 
-    def carry(self, course: Course, route: Route, arrival: _Arrival) -> None:
+    def carry(self, course: Course, route: Route, arrival: Arrival) -> None:
         """Begin a transfer now.
 
         Parameters

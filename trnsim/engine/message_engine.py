@@ -16,7 +16,7 @@ from trnsim.engine.post import Post
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from trnsim.engine.core import Call, Collective, Story, _Arrival
+    from trnsim.engine.core import Arrival, Call, Collective, Story
     from trnsim.engine.operations import Transfer, Wait
     from trnsim.engine.post import ExchangesOf
 
@@ -115,5 +115,5 @@ class MessageCohort(Cohort):
         """Join a collective that runs beside the rank's own work: at once, or as soon as it is through with another."""
         return self._post.join(group, self, wait.name, key, transfer, after=after)
 
-    def _deliver(self, receiver: Cohort, transfer: Transfer, message: _Arrival) -> None:
+    def _deliver(self, receiver: Cohort, transfer: Transfer, message: Arrival) -> None:
         self._post.deliver(self, receiver, transfer, lambda at_ps: message.happen_in(at_ps - self.engine.now_ps))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,10 @@ class Struck(Record, eq=False, dict=True):
         return {}
 
     @cached_property
+    def _outside(self) -> dict[int, defaultdict[int, list[int]]]:
+        return {}
+
+    @cached_property
     def inside(self) -> frozenset[int]:
         """Servers whose chips use each other's links: one inside is impaired, or a NIC has failed."""
         failed = {chip // self.paths.chips for chip, share in self.impairments.nics.items() if not share}
@@ -75,9 +79,8 @@ class Struck(Record, eq=False, dict=True):
         if group.first // per_server == last // per_server:
             servers = self.inside & {group.first // per_server}
         else:
-            servers = self.inside | {
-                chip // self.paths.chips for chip in self._chips_outside if self._holds(group, chip)
-            }
+            ranks = self._ranks_outside(group.stride).get(group.first % group.stride, ())
+            servers = self.inside | {rank // per_server for rank in ranks if group.first <= rank <= last}
         found = {}
         for server in sorted(servers):
             member = max(0, -(-(server * per_server - group.first) // group.stride))
@@ -86,11 +89,14 @@ class Struck(Record, eq=False, dict=True):
                 found[server] = member
         return found
 
-    def _holds(self, group: Group, chip: int) -> bool:
-        """Say whether a member of a group sits on a chip."""
-        ranks = self.placement.ranks_on(chip)
-        first = group.first + -(-(ranks.start - group.first) // group.stride) * group.stride
-        return group.first <= first < min(ranks.stop, group.first + group.stride * group.size)
+    def _ranks_outside(self, stride: int) -> Mapping[int, list[int]]:
+        """Return the ranks whose way to other servers is impaired, by what is left of their numbers over a stride."""
+        if stride not in self._outside:
+            found = self._outside[stride] = defaultdict(list)
+            for chip in sorted(self._chips_outside):
+                for rank in self.placement.ranks_on(chip):
+                    found[rank % stride].append(rank)
+        return self._outside[stride]
 
     def bottleneck(self, traffic: Traffic, number: int, server: int, groups_per_chip: int) -> tuple[str, float, float]:
         """Return the kind of the slowest link of a struck server, its seconds per byte of a transfer, and a latency.
@@ -174,6 +180,13 @@ class Struck(Record, eq=False, dict=True):
         others = [other for other in range(self.paths.chips) if nics.get(first + other, 1.0)]
         return min(others, key=lambda other: (self._between_chips(server, chip, other)[1], other))
 
+    @cached_property
+    def _trunk_rates(self) -> dict[int, float]:
+        """What all trunks of a switch group carry, by the tiers at which some are impaired."""
+        fabric = self.paths.cluster.fabric
+        tiers = {trunk.tier for trunk in self.impairments.trunks}
+        return {tier: fabric.trunk_bandwidth_bytes_per_s(tier) for tier in tiers} if fabric else {}
+
     def _nic_rate(self, chip: int, top: int | None) -> tuple[str, float]:
         """Return what limits the bytes of a chip up to a tier, and their rate."""
         fabric: FabricTopology | None = self.paths.cluster.fabric
@@ -187,6 +200,6 @@ class Struck(Record, eq=False, dict=True):
         for level, below in enumerate(self.paths.blocks[:top]):
             share = self.impairments.trunks.get(Trunk(level, chip // below))
             if share is not None:
-                found.append((fabric.trunk_bandwidth_bytes_per_s(level) * share / below, tier.kinds[level + 1]))
+                found.append((self._trunk_rates[level] * share / below, tier.kinds[level + 1]))
         rate, kind = min(found)
         return kind, rate

@@ -16,7 +16,7 @@ from trnsim.training.story import Neighbourhood, RankPlan, Step
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-    from trnsim.engine import Call, Engine, Story, Transfer, Wait
+    from trnsim.engine import Arrival, Call, Engine, Story, Transfer, Wait
     from trnsim.training.passes import StagePasses
 
 __all__ = ["Bodies", "Body", "Entrant", "Place", "Team", "counterparts"]
@@ -77,24 +77,25 @@ class Team(Cohort):
 
     def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
         """Block until a message has arrived, and remember when one did before the first pass."""
-        if self._entrant is not None:
-            message = self._message((sender, content))
-            yield from super().receive(sender, wait, content)
-            self.message_ps = message.ready_ps, message.end_ps
-        else:
-            yield from super().receive(sender, wait, content)
+        received = super().receive(sender, wait, content)
+        return received if self._entrant is None else self._noted(received, self._message((sender, content)))
 
     def perform(self, activity: Activity, group: Collective | None = None, key: Hashable = None) -> Story:
         """Spend the time of an activity; in the first, ranks may join that began at different times."""
         entrant, self._entrant = self._entrant, None
         if entrant is None or group is None:
-            yield from super().perform(activity, group, key)
-            return
+            return super().perform(activity, group, key)
+        return self._open(entrant, activity, group, key)
+
+    def _noted(self, received: Story, message: Arrival) -> Story:
+        yield from received
+        self.message_ps = message.ready_ps, message.end_ps
+
+    def _open(self, entrant: Entrant, activity: Activity, group: Collective, key: Hashable) -> Story:
         start = self.engine.now_ps
-        ready = entrant.joined_ps(self.message_ps and self.message_ps[1])
-        if ready > start:
-            yield self.engine.environment.timeout(ready - start)
-        call = group.join(self, activity.name, (activity.name, key), activity.course(activity.rendezvous or 0))
+        head_ps = max(0, entrant.joined_ps(self.message_ps and self.message_ps[1]) - start)
+        course = activity.course(activity.rendezvous or 0)
+        call = group.join(self, activity.name, (activity.name, key), course, head_ps)
         yield call
         self.log.add(activity, start, call.ready_ps, self.engine.now_ps)
 

@@ -15,6 +15,7 @@ passes when the reductions of its stage end. The first is known before a run (`c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Meeting, refine
@@ -329,9 +330,10 @@ def _kinds_of_stage(
     """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank."""
     counts: Counter[tuple[int, int, float]] = Counter()
     firsts: dict[tuple[int, int, float], int] = {}
+    strides = [spec.mesh.stride(axis) for axis in Coordinates._fields]
     for replica in listed or (each.first,):
         for tensor in range(tensors):
-            rank = spec.mesh.rank({"tp": tensor, "pp": stage, "dp": replica})
+            rank = sum(map(mul, (tensor, stage, replica), strides))
             kind = (*parts[stage, tensor], spec.slow.get(rank, 1.0))
             counts[kind] += 1 if listed else each.replicas
             firsts[kind] = min(rank, firsts.get(kind, rank))
