@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import astra_sim
 import trn3_over_trn2 as chips
 from console import REPOSITORY
+from mutations import MUTATIONS
 
 import trnsim
 from trnsim import documents
@@ -364,6 +365,12 @@ def _errors(errors: list[float]) -> tuple[str, str, str]:
     return f"{len(errors)}", f"{mean * 100:.1f} %", f"{max(errors, key=abs) * 100:+.1f} %"
 
 
+def mutations() -> str:
+    """Write what is broken on purpose, and which test notices."""
+    rows = ([each.breaks, f"`{each.file}`", f"`{each.test.partition('::')[2]}`"] for each in MUTATIONS)
+    return table(["what is broken", "in trnsim/", "which test fails"], rows)
+
+
 SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/scenarios.md", "scenarios"): scenarios,
     ("docs/scenario-files.md", "keys"): scenario_keys,
@@ -374,6 +381,7 @@ SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/collectives.md", "astra-sim"): astra_sim_table,
     ("docs/accuracy.md", "collectives"): measured_collectives,
     ("docs/accuracy.md", "memory"): measured_memory,
+    ("docs/proofs.md", "mutations"): mutations,
     ("docs/trn2-against-trn3.md", "inputs"): inputs,
     ("docs/trn2-against-trn3.md", "causes"): causes,
     ("docs/trn2-against-trn3.md", "parts"): parts,

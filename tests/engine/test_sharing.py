@@ -43,6 +43,14 @@ def test_links_that_fill_up_together_are_closed_together() -> None:
     assert fair_rates([6, 7], flows) == fair_rates([7, 6], flows) == [3, 3, 3]
 
 
+def test_sevenths_leave_no_crumbs() -> None:
+    # 1 / 7 seven times is not 1 in floating point, and then flows end apart that end together: rates are whole numbers.
+    single, joint = fair_rates([10**9], [{0: 1}] * 7), fair_rates([10**9], [{0: 7}])
+    assert set(single) == set(joint) == {10**9 // 7}
+    assert all(isinstance(rate, int) for rate in single)
+    assert len(set(finish_ps([10**9], [Flow(0, 10**12, {0: 1})] * 7))) == 1
+
+
 def test_rounds_follow_each_other() -> None:
     # x0 + x1 + x2 = 30 closes first at 10 each; then x3 = 100 - x2, and x4 = 95 - x3 = 5 would be unfair:
     # the third link offers floor(95 / 2) = 47 and closes before the second does.

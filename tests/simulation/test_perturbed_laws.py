@@ -82,33 +82,23 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def check_folding(folder: Path, fabric: Path, machine: dict[str, Any]) -> None:
+def check_folding(folder: Path, small_switches: Path, machine: dict[str, Any]) -> None:
     # Law (D4): one process per colour gives every rank the trajectory that one process per rank gives: `verify` compares
     # every operation of every rank, and the fingerprint is one.
     try:
-        folded = simulate_small(folder, **machine, cluster__fabric=fabric, run__folding="verify")
+        folded = simulate_small(folder, **machine, cluster__fabric=small_switches, run__folding="verify")
     except (
         InputError
     ) as error:  # an instance takes only some numbers of cores; links that fail may cut the cluster in two
         assume("layout.dp" not in str(error) and "cut" not in str(error))
         raise
-    off = simulate_small(folder, **machine, cluster__fabric=fabric, run__folding="off")
+    off = simulate_small(folder, **machine, cluster__fabric=small_switches, run__folding="off")
     assert folded.provenance.fingerprint == off.provenance.fingerprint
     assert (folded.step, folded.links) == (off.step, off.links)
     assert [cost.cost_s for cost in folded.perturbations] == [cost.cost_s for cost in off.perturbations]
 
 
-@settings(max_examples=40, deadline=None)
-@given(machine=machines())
-def test_folding_changes_nothing_on_perturbed_machines(
-    folder: Path, small_switches: Path, machine: dict[str, Any]
-) -> None:
-    check_folding(folder, small_switches, machine)
-
-
-@settings(max_examples=40, deadline=None)
-@given(machine=machines(), chips=st.integers(1, 6), speed=st.sampled_from([0.05, 0.5, 0.9]), steps=st.integers(1, 3))
-def test_teams_change_nothing(
+def check_teams(
     folder: Path, small_switches: Path, machine: dict[str, Any], chips: int, speed: float, steps: int
 ) -> None:
     # Phase-wise contraction where it is tried: slow chips in tensor groups of several replicas, links not shared.
@@ -122,6 +112,18 @@ def test_teams_change_nothing(
         {"name": "slow", "of": "chips", "speed": speed, "at": [_chip(machine, 7 * k % ranks) for k in range(chips)]},
     ]
     check_folding(folder, small_switches, machine | {"perturbations": json.dumps(entries)})
+
+
+perturbed = given(machine=machines())
+slowed = given(
+    machine=machines(), chips=st.integers(1, 6), speed=st.sampled_from([0.05, 0.5, 0.9]), steps=st.integers(1, 3)
+)
+
+test_folding_changes_nothing_on_perturbed_machines = settings(max_examples=40)(perturbed(check_folding))
+test_teams_change_nothing = settings(max_examples=40)(slowed(check_teams))
+
+test_folding_changes_nothing_on_many_machines = pytest.mark.slow(settings(max_examples=1000)(perturbed(check_folding)))
+test_many_teams_change_nothing = pytest.mark.slow(settings(max_examples=1000)(slowed(check_teams)))
 
 
 def _chip(machine: dict[str, Any], number: int) -> str:

@@ -183,12 +183,12 @@ class Bodies:
 
     Attributes
     ----------
-    events
-        Of all of them.
+    count, events
+        How many there are, and the events of all of them.
     """
 
     def __init__(self, new_engine: Callable[[], Engine]) -> None:
-        self.events = 0
+        self.count = self.events = 0
         self._new_engine = new_engine
         self._found: defaultdict[Hashable, list[Body]] = defaultdict(list)
         self._courses: dict[int, tuple[StagePasses, Hashable]] = {}
@@ -204,6 +204,7 @@ class Bodies:
             if body.fits(entrants):
                 return body
         body = Body(self._new_engine(), entrants, neighbours)
+        self.count += 1
         self.events += body.events
         self._found[key].append(body)
         return body

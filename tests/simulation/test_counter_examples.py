@@ -1,0 +1,208 @@
+"""Cases in which a careless fold is wrong: each is simulated right here, or refused.
+
+`tests/mutations.py` breaks the code on purpose and sees these tests fail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from small import load_small, simulate_small
+
+import trnsim
+from trnsim.engine import fingerprint
+from trnsim.errors import InputError
+from trnsim.fabric import Price, Task
+from trnsim.simulation import simulated
+from trnsim.simulation.machine import build_machine
+from trnsim.simulation.run import run_scenario
+from trnsim.training import Contraction
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trnsim import Result
+    from trnsim.simulation.simulated import Simulated
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("counter")
+
+
+def verified(folder: Path, *wrong: dict[str, Any], **overrides: Any) -> Result:
+    """Simulate with and without folding; every operation of every rank is compared, and they have one fingerprint."""
+    overrides["perturbations"] = json.dumps([{"name": f"p{n}", **each} for n, each in enumerate(wrong)])
+    folded = simulate_small(folder, **overrides, run__folding="verify")
+    assert (
+        folded.provenance.fingerprint == simulate_small(folder, **overrides, run__folding="off").provenance.fingerprint
+    )
+    return folded
+
+
+def slow(*chips: int, speed: float = 0.5) -> dict[str, Any]:
+    return {"of": "chips", "speed": speed, "at": [f"server 0/chip {chip}" for chip in chips]}
+
+
+def run(folder: Path, *wrong: dict[str, Any], **overrides: Any) -> Simulated:
+    named = json.dumps([{"name": f"p{n}", **each} for n, each in enumerate(wrong)])
+    scenario = load_small(folder, **overrides, perturbations=named)
+    return run_scenario(scenario, build_machine(scenario))
+
+
+RANK_LEVEL: dict[str, Any] = {"layout__tp": 1, "layout__pp": 4, "layout__dp": 6, "training__global_batch": 24}
+TEAMS: dict[str, Any] = {"layout__tp": 4, "layout__pp": 2, "layout__dp": 6, "training__global_batch": 12}
+A_SERVER_EACH: dict[str, Any] = {"cluster__servers": 3, "layout__tp": 16, "layout__pp": 9, "layout__dp": 3}
+A_SERVER_EACH |= {"model__layers": 9, "training__global_batch": 6, "run__fidelity": "closed_form", "run__steps": 1}
+TEAMS["run__fidelity"] = "closed_form"
+
+
+def test_initial_colours_are_not_enough(folder: Path) -> None:
+    # One slow chip in the last stage: ranks of its pipeline have the initial colours of all others, and other neighbours.
+    found = verified(folder, slow(3), **RANK_LEVEL)
+    assert found.engine.cohorts == 2 * 4
+
+
+def test_who_shares_a_tensor_group_with_a_slow_chip_is_apart(folder: Path) -> None:
+    # Its mates are as fast as anybody and leave every pass late: it, they, and whom it and they reduce with are four sorts.
+    found = verified(
+        folder, slow(5), layout__tp=4, layout__pp=1, layout__dp=6, training__global_batch=6, layout__zero=2
+    )
+    assert found.engine.cohorts == 4
+
+
+def test_two_speeds_are_two_colours(folder: Path) -> None:
+    found = verified(folder, slow(0, speed=0.5), slow(4, speed=0.7), **RANK_LEVEL)
+    assert found.engine.cohorts == 3 * 4
+
+
+def test_a_degraded_link_inside_a_server_tells_its_replica_apart(folder: Path) -> None:
+    # Nobody is slow; in the second of three servers, a replica each, the switch of a sled gives a tenth to one chip.
+    link = {"of": "sled-switch", "speed": 0.1, "at": ["server 1/sled 1"]}
+    found, healthy = verified(folder, link, **A_SERVER_EACH), simulate_small(folder, **A_SERVER_EACH)
+    assert found.engine.cohorts > healthy.engine.cohorts
+    assert found.step.time_s > healthy.step.time_s
+
+
+def test_a_slow_chip_tells_its_replica_apart(folder: Path) -> None:
+    late = {"of": "chips", "speed": 0.5, "at": ["server 1/chip 0"]}
+    found, healthy = verified(folder, late, **A_SERVER_EACH), simulate_small(folder, **A_SERVER_EACH)
+    assert found.engine.cohorts > healthy.engine.cohorts
+    assert found.step.time_s > healthy.step.time_s
+
+
+def test_a_degraded_link_between_stages_tells_its_replica_apart(folder: Path) -> None:
+    shape = {**RANK_LEVEL, "run__fidelity": "closed_form", "layout__dp": 8, "training__global_batch": 16}
+    link = {"of": "sled-switch", "speed": 0.01, "at": ["server 0/sled 2"]}
+    found, healthy = verified(folder, link, **shape), simulate_small(folder, **shape)
+    assert found.engine.cohorts == 2 * healthy.engine.cohorts
+    assert found.step.time_s > healthy.step.time_s
+
+
+def test_kinds_of_links_are_part_of_a_colour() -> None:
+    # Two replicas pay the same time for a message, on links of different kinds; only one kind is shared with collectives.
+    prices = [Price(1e-6, {}, kind, Task("t", "t", 0.0), {kind: 1e-6}) for kind in ("sled-switch", "rack-switch")]
+    assert prices[0].time_s == prices[1].time_s
+    assert prices[0].spent != prices[1].spent
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "direct"])
+def test_first_come_first_served_is_not_folded(folder: Path, algorithm: str) -> None:
+    # On a link that serves its users in turn equal ranks end at different times, and in a ring it matters which two slow
+    # edges are neighbours: `chunk` simulates every rank, whatever `folding` says.
+    shape = {"layout__tp": 4, "layout__pp": 2, "layout__dp": 2, "training__global_batch": 4, "run__fidelity": "chunk"}
+    found = simulate_small(folder, **shape, collectives__algorithm=algorithm)
+    assert found.engine.cohorts == found.cluster.ranks == 16
+
+
+def test_chunk_refuses_to_fold(folder: Path) -> None:
+    with pytest.raises(InputError, match="folding"):
+        simulate_small(folder, run__fidelity="chunk", run__folding="verify")
+
+
+def test_mates_of_a_slow_chip_part_for_the_update(folder: Path) -> None:
+    # A team through the update would be wrong: a rank whose optimizer is slow keeps its data-parallel group, not its mates.
+    found = run(folder, slow(5, speed=0.2), **TEAMS, layout__zero=0, run__steps=2)
+    assert isinstance(found.folding, Contraction)
+    ends = Counter[int]()
+    for member in found.members:
+        if member.node.stage.number == 1:
+            ends[member.cohort.step_ends[-1][2]] += member.cohort.ranks
+    assert ends[max(ends)] == 1
+    assert len(ends) == 2
+    verified(folder, slow(5, speed=0.2), **TEAMS, layout__zero=0)
+    verified(folder, slow(5, speed=0.2), **TEAMS, layout__zero=1)
+
+
+def test_a_later_step_begins_apart(folder: Path) -> None:
+    # The slow rank of a team begins the second step later than its mates, and they wait in its first collective only.
+    verified(folder, slow(0, 9, 22, speed=0.05), **TEAMS, layout__zero=0, run__steps=3)
+
+
+def test_paces_and_prices_tell_bodies_apart(folder: Path) -> None:
+    # Slow chips in the first stage of one replica, in the second of another, in both of a third, there two speeds; a
+    # degraded link in a fourth; two that are healthy: five bodies of two teams.
+    wrong = slow(0, 12, 16), slow(20, speed=0.7), {"of": "sled-switch", "speed": 0.1, "at": ["server 0/sled 6"]}
+    found = run(folder, *wrong, **TEAMS)
+    assert isinstance(found.folding, Contraction)
+    assert found.bodies is not None
+    assert found.bodies.count == 5
+    assert found.processes == 2 * 5 + len(found.folding.slowest)
+    verified(folder, *wrong, **TEAMS)
+
+
+@pytest.mark.parametrize(("chips", "bodies"), [((0, 15), 2), ((64, 79), 3)])
+def test_who_comes_late_to_a_collective_needs_a_body_of_its_own(
+    folder: Path, chips: tuple[int, int], bodies: int
+) -> None:
+    # The fifth of nine tensor groups lies in two racks, so messages come to its halves at different times; there it matters
+    # which of them has the slow chip. In the first group it does not, and two replicas have one body.
+    late = {"of": "chips", "speed": 0.3, "at": [f"server {server}/chip {chip}" for server, chip in enumerate(chips)]}
+    found = run(folder, late, **A_SERVER_EACH)
+    assert found.bodies is not None
+    assert found.bodies.count == bodies
+    verified(folder, late, **A_SERVER_EACH)
+
+
+def test_a_message_that_outlasts_the_reduction_is_folded_by_ranks(folder: Path) -> None:
+    # One NIC is so slow that the last gradient to the stage before is under way when the reduction has ended: ranks of a
+    # tensor group are no longer together then, which is found after the run, and all ranks are folded as without teams.
+    shape = {
+        "cluster__servers": 2,
+        "layout__order": "[tp, cp, dp, pp]",
+        "layout__tp": 4,
+        "layout__pp": 8,
+        "layout__dp": 9,
+    }
+    shape |= {"training__global_batch": 18, "run__fidelity": "closed_form", "run__steps": 1}
+    nic = {"of": "efa", "at": ["server 0/chip 110"]}
+    assert isinstance(run(folder, slow(5), nic | {"speed": 0.5}, **shape).folding, Contraction)
+    assert not isinstance(run(folder, slow(5), nic | {"speed": 0.002}, **shape).folding, Contraction)
+    verified(folder, slow(5), nic | {"speed": 0.002}, **shape)
+
+
+def test_messages_and_reductions_on_one_kind_of_link_are_folded_by_ranks(folder: Path) -> None:
+    # Stages and replicas both in one rack: what replicas send in passes slows what they reduce meanwhile.
+    assert not isinstance(run(folder, slow(5), **(TEAMS | {"run__fidelity": "flow"})).folding, Contraction)
+    assert isinstance(run(folder, slow(5), **TEAMS).folding, Contraction)
+    verified(folder, slow(5), **(TEAMS | {"run__fidelity": "flow"}))
+
+
+@pytest.mark.parametrize("chips", [1, 3])
+def test_teams_do_what_ranks_do_at_a_million_chips(monkeypatch: pytest.MonkeyPatch, chips: int) -> None:
+    # Too many to simulate each, so one fold is held against the other: fingerprints are over all 1,000,080 ranks.
+    wrong = [
+        {"name": "slow", "of": "chips", "speed": 0.87, "count": chips},
+        {"name": "uplinks", "of": "tor-leaf", "speed": 0.5, "count": 100},
+    ]
+    scenario = trnsim.load("trn3-million", [f"perturbations={json.dumps(wrong)}"])
+    machine = build_machine(scenario)
+    teams = simulated.run_engine(scenario, machine, folding=True)
+    monkeypatch.setattr(simulated, "contract", lambda *_, **__: None)
+    ranks = simulated.run_engine(scenario, machine, folding=True)
+    assert (isinstance(teams.folding, Contraction), isinstance(ranks.folding, Contraction)) == (True, False)
+    assert fingerprint(teams.cohorts) == fingerprint(ranks.cohorts)
+    assert sum(member.cohort.ranks for member in teams.members) == 1_000_080
