@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from trnsim.engine import Cohort, Log
 from trnsim.training.bodies import Entrant, counterparts
@@ -47,8 +48,7 @@ class Played(NamedTuple):
     starts_ps: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class Roster:
+class Roster(Struct):
     """The ranks that a team stands for, in all replicas of a sort.
 
     Parameters
