@@ -78,7 +78,7 @@ def refine(
     colours, classes = _number(list(initial))
     groups = _groups_of(len(initial), meetings)
     while True:
-        signatures = [_signature(colours, meeting) for meeting in meetings]
+        signatures, _ = _number([_signature(colours, meeting) for meeting in meetings])
         met = [
             (
                 colours[node],

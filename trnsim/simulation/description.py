@@ -210,11 +210,12 @@ _MOST_COHORTS = 200
 
 
 def _cohorts(scenario: scenarios.Scenario) -> dict[str, str]:
-    """Describe the cohorts that a run of the scenario simulates, by their first rank."""
+    """Describe the ranks that a run of the scenario takes to be alike, by the first of them."""
     from trnsim.simulation.perturbed import cohorts_of
-    from trnsim.simulation.run import run_scenario
+    from trnsim.simulation.simulated import sort_ranks
 
-    found = list(cohorts_of(run_scenario(scenario, build_machine(scenario))))
+    machine = build_machine(scenario)
+    found = list(cohorts_of(sort_ranks(scenario, machine), machine.mesh))
     more = len(found) - _MOST_COHORTS
     return dict(found[:_MOST_COHORTS]) | ({"and": f"{more:,} more"} if more > 0 else {})
 

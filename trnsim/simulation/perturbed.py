@@ -15,10 +15,11 @@ from trnsim.units import format_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trnsim.parallel import Mesh
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.simulated import Simulated
-    from trnsim.training import Member
+    from trnsim.training import Folding, Member
 
 __all__ = ["cohort_notes", "cohorts_of", "perturbation_costs"]
 
@@ -77,10 +78,9 @@ def _passes_s(member: Member) -> float:
     return sum(each.forward.duration_s + each.backward.duration_s for each in member.plan.passes.values())
 
 
-def cohorts_of(run: Simulated) -> Iterator[tuple[str, str]]:
+def cohorts_of(folding: Folding | Contraction, mesh: Mesh) -> Iterator[tuple[str, str]]:
     """Yield for each kind of ranks its first, and how many they are and what makes them different."""
-    for member in run.members:
-        node = member.node
+    for node in folding.alike:
         speed = "" if node.speed == 1 else f", chips at {node.speed:.4g} of their speed"
         group = "" if node.pace == node.speed else f", waits for chips at {node.pace:.4g}"
-        yield member.cohort.first, f"stage {node.stage.number}, {member.cohort.ranks:,} ranks{speed}{group}"
+        yield mesh.label(node.first_rank), f"stage {node.stage.number}, {node.ranks:,} ranks{speed}{group}"

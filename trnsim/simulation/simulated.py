@@ -58,18 +58,36 @@ class Simulated(NamedTuple):
 
 def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None = None) -> Simulated:
     """Run the engine with the best numbers of the software family; `known` is what another run has found."""
-    spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
-    communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
-    shared = scenario.run.fidelity == "flow"
-    if machine.chunk is None:
-        sorted_out = contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
+    spec, communication = _prepared(scenario, machine, folding=folding)
+    if sorted_out := _contracted(scenario, machine, spec, communication):
         bodies = known or Bodies(lambda: _new_engine(scenario, machine))
-        if sorted_out and (played := _play(scenario, machine, spec, sorted_out, bodies)):
+        if played := _play(scenario, machine, spec, sorted_out, bodies):
             return _simulated(played, spec, communication, sorted_out, bodies)
     folded = fold(spec, communication, machine.meeting_tier, machine.blocks)
     if machine.chunk is not None:
         refuse_many_messages(scenario, machine.chunk, spec, folded)
     return _simulated(_run(scenario, machine, spec, folded), spec, communication, folded)
+
+
+def sort_ranks(scenario: Scenario, machine: Machine) -> Folding | Contraction:
+    """Sort the ranks as a run does before it begins; a run that finds teams not to hold sorts them anew."""
+    spec, communication = _prepared(scenario, machine, folding=scenario.run.folding != "off")
+    sorted_out = _contracted(scenario, machine, spec, communication)
+    return sorted_out or fold(spec, communication, machine.meeting_tier, machine.blocks)
+
+
+def _prepared(scenario: Scenario, machine: Machine, *, folding: bool) -> tuple[StepSpec, Communication]:
+    spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
+    return spec, Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
+
+
+def _contracted(
+    scenario: Scenario, machine: Machine, spec: StepSpec, communication: Communication
+) -> Contraction | None:
+    shared = scenario.run.fidelity == "flow"
+    if machine.chunk is not None:
+        return None
+    return contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
 
 
 def run_again(scenario: Scenario, machine: Machine, run: Simulated, spec: StepSpec) -> Window | None:

@@ -47,11 +47,11 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, 
         By ascending first rank.
     """
     colours, classes = folding.colouring.colours, folding.colouring.classes
-    ranks: Counter[int] = Counter()
-    for node, colour in zip(folding.nodes, colours, strict=True):
-        ranks[colour] += node.ranks
     examples = [colours.index(colour) for colour in range(classes)]
-    cohorts = [_cohort(engine, spec, folding.nodes[example], ranks[colours[example]]) for example in examples]
+    cohorts = [
+        engine.cohort(f"stage {node.stage.number}", ranks=node.ranks, first=spec.mesh.label(node.first_rank))
+        for node in folding.alike
+    ]
     groups = _groups(folding, cohorts)
     planner = Planner(spec, {}, engine.holds_groups_together)
     members = []
@@ -63,10 +63,6 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, 
         near = Neighbourhood(before, after, tensor, sharing, copies, tied)
         engine.start(cohort, train(cohort, members[-1].plan, near, spec.steps))
     return tuple(members)
-
-
-def _cohort(engine: Engine, spec: StepSpec, node: Node, ranks: int) -> Cohort:
-    return engine.cohort(f"stage {node.stage.number}", ranks=ranks, first=spec.mesh.label(node.first_rank))
 
 
 def _groups(folding: Folding, cohorts: list[Cohort]) -> dict[tuple[str, Cohort], Collective]:

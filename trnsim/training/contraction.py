@@ -94,6 +94,23 @@ class Contraction(Record):
         """Ranks that pay the same, for what is counted over all of them."""
         return tuple(self.places.values())
 
+    @property
+    def alike(self) -> tuple[Node, ...]:
+        """The ranks of each kind, by ascending first rank."""
+        found = (
+            self.node(sort, stage, kind, min(other.speed for other in kinds))
+            for sort in self.sorts
+            for stage, kinds in enumerate(sort.kinds)
+            for kind in kinds
+        )
+        return tuple(sorted(found, key=lambda node: node.first_rank))
+
+    def node(self, sort: Sort, stage: int, kind: Kind, pace: float) -> Node:
+        """Return the ranks of a kind in a stage of a sort of replicas."""
+        tensor = self.spec.mesh.coordinates(kind.first_rank)["tp"]
+        payer = self.places[Coordinates(tensor, stage, sort.like)]
+        return Node(payer.stage, kind.first_rank, kind.ranks, payer.prices, kind.speed, pace)
+
     def play(self, engine: Engine, spec: StepSpec, bodies: Bodies) -> Teams:
         """Simulate the steps; `bodies` may know of other runs what replicas do in their passes."""
         return Teams(engine, spec, self, Planner(spec, {}, engine.holds_groups_together), bodies)

@@ -6,8 +6,11 @@ what their transfers cost and whom they meet. The fold does not depend on how fa
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from trnsim.engine import Colouring, Meeting, refine
 from trnsim.record import Record
@@ -81,6 +84,16 @@ class Folding(Record):
     neighbours: tuple[tuple[int, int], ...]
     colouring: Colouring
     node_of: Callable[[int], int]
+
+    @property
+    def alike(self) -> tuple[Node, ...]:
+        """The first node of each colour, with the ranks of all."""
+        ranks: Counter[int] = Counter()
+        firsts: dict[int, Node] = {}
+        for node, colour in zip(self.nodes, self.colouring.colours, strict=True):
+            ranks[colour] += node.ranks
+            firsts.setdefault(colour, node)
+        return tuple(replace(node, ranks=ranks[colour]) for colour, node in firsts.items())
 
 
 class _Seat(NamedTuple):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Cohort, Collective
 from trnsim.training.cohorts import Member
-from trnsim.training.communication import Coordinates
 from trnsim.training.folding import Node
 from trnsim.training.tails import Tail
 from trnsim.training.views import Kind, Played, Roster, View
@@ -129,7 +128,7 @@ class Teams:
                 for number, kind in enumerate(roster.kinds):
                     key = self._found.key_of(kind.first_rank)
                     view = View(roster, number, key, f"stage {stage}", self._spec.mesh.label(kind.first_rank))
-                    node = self._node(sort, stage, kind, roster.pace)
+                    node = self._found.node(sort, stage, kind, roster.pace)
                     yield Member(view, node, roster.own[number])  # type: ignore[arg-type]  # read like a cohort
 
     def _rosters_of(self, sort: Sort) -> Iterator[tuple[Place, Roster]]:
@@ -140,15 +139,10 @@ class Teams:
                 yield (stage, row), self._roster(sort, stage, tuple(kind for kind in kinds if kind.row == row), pace)
 
     def _roster(self, sort: Sort, stage: int, kinds: tuple[Kind, ...], pace: float) -> Roster:
-        own = tuple(self._planner.plan(self._node(sort, stage, kind, pace)) for kind in kinds)
+        own = tuple(self._planner.plan(self._found.node(sort, stage, kind, pace)) for kind in kinds)
         slowest = min(range(len(kinds)), key=lambda number: kinds[number].speed)
         tails = {kind.lane: self._tails[stage, kind.lane] for kind in kinds}
         return Roster(kinds, own, own[slowest], pace, sort.replicas, tails)
-
-    def _node(self, sort: Sort, stage: int, kind: Kind, pace: float) -> Node:
-        tensor = self._spec.mesh.coordinates(kind.first_rank)["tp"]
-        payer = self._found.places[Coordinates(tensor, stage, sort.like)]
-        return Node(payer.stage, kind.first_rank, kind.ranks, payer.prices, kind.speed, pace)
 
     def _tail(self, stage: int, lane: int) -> Tail:
         node, spec = self._found.payers[stage, lane], self._spec
