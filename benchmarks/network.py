@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from scale import whole_process
+from costs import whole_process
 
 WIRES = ("--link-bandwidth", "50 GB/s", "--link-latency", "250 ns")
 CASES = {

@@ -1,223 +1,236 @@
-"""What simulations cost: cohorts and events, which are gated, and seconds and memory, which are only reported.
+"""What a million chips cost to simulate, and single ranks without folding.
 
-    python benchmarks/scale.py [NAME ...]
+    python benchmarks/scale.py [--all] [WORD ...]
 
-Each scenario runs three times as a whole process, and once in a process of its own that times the engine alone, next
-to a bare SimPy loop of as many events. Exits with 1 if a counted fact is broken.
+Each case is `trnsim run` in a process of its own, which then times a bare SimPy loop of as many events as its engines
+processed. Words choose cases by name; without `--all` those are left out that take minutes. Exits with 1 if a case
+needs more events or memory than it may.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from statistics import median
-from time import perf_counter
-from typing import Any, NamedTuple
+import tempfile
+from pathlib import Path
+from time import monotonic, process_time
+from typing import NamedTuple
 
-PACKAGES = ("simpy", "networkx", "pydantic", "ruamel", "msgspec", "click", "rich", "rich_click")
-REPETITIONS = 3
-EVENTS_PER_MICROBATCH = 6
-EVENTS_PER_STEP = 30
-SIZES = (10, 100, 6945)
-MICROBATCHES = 64
+SYMMETRIC = """\
+schema: 1
+name: scale
+cluster: {server: trn3-gen2-ultraserver, servers: 6945, fabric: ultracluster}
+model: gpt-1t
+training: {sequence_length: 8192, global_batch: 444480, micro_batch: 1, recompute: selective, bucket_parameters: 7e9}
+layout: {rank: chip, order: [tp, cp, pp, dp], tp: 16, pp: 9, dp: auto}
+schedule: {kind: 1f1b}
+collectives:
+  algorithm:
+    all-gather: {server: ring, cluster: ring}
+    reduce-scatter: {server: ring, cluster: ring}
+    all-reduce: {server: ring, cluster: ring}
+run: {steps: 1}
+"""
+SINGLE = """\
+schema: 1
+name: single ranks
+cluster: {server: trn2-ultraserver, servers: 16, fabric: ultracluster}
+model: {name: small GPT, layers: 16, hidden_size: 1024, attention_heads: 16, kv_heads: 16, head_dim: 64, ffn_size: 4096,
+  gated_mlp: false, vocabulary: 4096, tied_embeddings: false}
+training: {sequence_length: 512, global_batch: 128, micro_batch: 1, bucket_parameters: 20e6}
+layout: {rank: chip, order: [tp, cp, pp, dp], tp: 8, pp: 8, dp: auto}
+schedule: {kind: 1f1b}
+run: {steps: 1, folding: "off"}
+"""
+PP_60 = ("layout.tp=4", "layout.pp=60", "training.global_batch=1066752", "training.recompute=full")
+FIVE_SERVERS = ("layout.pp=45", "training.global_batch=88896")
 
 
-class Cost(NamedTuple):
-    """What a whole process costs: seconds on the clock and of the processor, and most memory."""
+def perturbed(slow_chips: int) -> str:
+    """Return some slow chips and 100 degraded uplinks, as an override."""
+    return "perturbations=" + json.dumps([
+        {"name": "slow chips", "of": "chips", "speed": 0.87, "count": slow_chips},
+        {"name": "degraded uplinks", "of": "tor-leaf", "speed": 0.5, "count": 100},
+    ])  # fmt: skip
+
+
+class Case(NamedTuple):
+    """A scenario, and what its run is to stay below: seconds, megabytes (10**6), events of a step.
+
+    Events and memory are held where `is_held` says so; all else is reported.
+    """
+
+    name: str
+    text: str
+    overrides: tuple[str, ...]
+    wall_s: float
+    megabytes: float
+    events: int | None
+    is_held: bool = True
+    is_long: bool = False
+    is_fold_alone: bool = False
+
+
+def five_servers(slow_chips: int, wall_s: float, megabytes: float, events: int) -> Case:
+    """Return a case whose replicas lie across 5 servers, in closed form and with an output layer of its own."""
+    overrides = (*FIVE_SERVERS, perturbed(slow_chips), "run.fidelity=closed_form", "model=llama3.1-405b")
+    name = f"1M, 5 servers, {slow_chips:,} slow, 100 uplinks, closed form"
+    return Case(name, SYMMETRIC, overrides, wall_s, megabytes, events, is_held=False, is_long=True)
+
+
+def single(servers: int, wall_s: float, megabytes: float, *, is_long: bool = False) -> Case:
+    """Return a case without folding."""
+    sizes = (f"cluster.servers={servers}", f"training.global_batch={8 * servers}")
+    name = f"folding off, {64 * servers:,} chips"
+    return Case(name, SINGLE, sizes, wall_s, megabytes, 60 * 64 * servers, is_held=not is_long, is_long=is_long)
+
+
+CASES = (
+    Case("1M, symmetric, pp 9", SYMMETRIC, (), 1.0, 100, (4 * 14 + 6) * 9 * 64),
+    Case("1M, symmetric, pp 60", SYMMETRIC, PP_60, 2.5, 120, (4 * 2 + 6) * 60 * 256, is_held=False, is_long=True),
+    Case("1M, 100 slow, 100 uplinks", SYMMETRIC, (perturbed(100),), 2.5, 150, 250_000),
+    Case("1M, 1,000 slow, 100 uplinks", SYMMETRIC, (perturbed(1000),), 2.5, 150, 250_000),
+    Case("same, ranks folded alone", SYMMETRIC, (perturbed(1000),), 6, 400, None, is_held=False, is_fold_alone=True),
+    Case("1M, 5 servers, symmetric", SYMMETRIC, FIVE_SERVERS, 12, 200, 1_500_000, is_held=False, is_long=True),
+    five_servers(100, 12, 200, 1_500_000),
+    five_servers(1000, 75, 300, 8_000_000),
+    Case(
+        "1M, 5 servers, 100 slow, 100 uplinks, ranks folded alone",
+        SYMMETRIC,
+        (*FIVE_SERVERS, perturbed(100)),
+        6,
+        400,
+        None,
+        is_held=False,
+        is_long=True,
+        is_fold_alone=True,
+    ),
+    single(16, 1.5, 120),
+    single(64, 4, 150, is_long=True),
+    single(256, 20, 250, is_long=True),
+    single(1024, 90, 500, is_long=True),
+)
+COLUMNS = ("wall", "CPU", "may take", "memory", "may take", "events", "may be", "cohorts", "x bare loop")
+
+
+class Measured(NamedTuple):
+    """What a case took."""
 
     wall_s: float
     cpu_s: float
-    peak_bytes: int
-
-    @property
-    def mebibytes(self) -> int:
-        return round(self.peak_bytes / 2**20)
-
-
-class Counted(NamedTuple):
-    """What the engine counts in one scenario, and how long it and a bare loop take; made by `inside`."""
-
-    chips: int
-    stages: int
-    cohorts: int
-    microbatches: int
-    steps: int
+    megabytes: float
     events: int
-    is_bounded: bool
-    engine_s: float
-    bare_s: float
-
-    @property
-    def bound(self) -> int:
-        """Most events that a run may need whose passes are alone: some for each microbatch of each cohort and step.
-
-        Messages beside the work meet tensor collectives, and ZeRO-2 and 3 exchange in every pass; these are reported only.
-        """
-        per_step = EVENTS_PER_MICROBATCH * self.microbatches + EVENTS_PER_STEP
-        return self.cohorts * self.steps * per_step
-
-    @property
-    def per_stage_and_microbatch(self) -> float:
-        """Events of one step over stages and microbatches."""
-        return self.events / (self.steps * self.stages * self.microbatches)
+    cohorts: int
+    times_bare: float | None
 
 
-def whole_process(arguments: list[str]) -> Cost:
-    """Run a Python process several times and return the medians; its output is thrown away."""
-    costs = [_once([sys.executable, *arguments]) for _ in range(REPETITIONS)]
-    wall_s, cpu_s, peak_bytes = (median(values) for values in zip(*costs, strict=True))
-    return Cost(wall_s, cpu_s, int(peak_bytes))
+def inside(text: str, overrides: list[str], began_s: float, *, is_fold_alone: bool) -> Measured:
+    """Run a case in this process, which `began_s` ago was not there yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "scale.yaml")
+        path.write_text(text, encoding="utf-8")
+        return fold_alone(path, overrides) if is_fold_alone else whole(path, overrides, began_s)
 
 
-def _once(command: list[str]) -> Cost:
-    start_s = perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"exit code {process.returncode} of {' '.join(command)}")
-    unit_bytes = 1 if sys.platform == "darwin" else 1024
-    return Cost(perf_counter() - start_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit_bytes)
+def whole(path: Path, overrides: list[str], began_s: float) -> Measured:
+    """Do what `trnsim run` does."""
+    from costs import bare_loop_s, peak_bytes
 
-
-def counted(name: str, overrides: tuple[str, ...] = ()) -> Counted:
-    """Count in a process of its own, so that the memory of this one stays small (a child starts with its parent's peak)."""
-    command = [sys.executable, __file__, "--inside", name, *overrides]
-    return Counted(**json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout))
-
-
-def inside(name: str, overrides: list[str]) -> dict[str, Any]:
-    """Simulate a scenario and time its engine."""
-    import trnsim
+    from trnsim.cli.app import main
     from trnsim.engine import Engine
 
     engine_s, events, run = 0.0, 0, Engine.run
 
     def timed(engine: Engine) -> None:
         nonlocal engine_s, events
-        start_s = perf_counter()
+        start_s = monotonic()
+        before = engine.events
         run(engine)
-        engine_s += perf_counter() - start_s
-        events += engine.events
+        engine_s += monotonic() - start_s
+        events += engine.events - before
 
     Engine.run = timed  # type: ignore[assignment,method-assign]
-    scenario = trnsim.load(name, overrides)
-    result = trnsim.simulate(scenario)
-    return {
-        "chips": result.cluster.chips,
-        "stages": len(result.stages),
-        "cohorts": result.engine.cohorts,
-        "microbatches": scenario.microbatches,
-        "steps": scenario.run.steps,
-        "events": result.engine.events,
-        "is_bounded": scenario.schedule.sends == "blocking" and scenario.layout.zero < 2,
-        "engine_s": engine_s,
-        "bare_s": bare_loop_s(events),
-    }
-
-
-def bare_loop_s(events: int) -> float:
-    """Time a SimPy process that does nothing but wait."""
-    import simpy
-    from simpy.core import EmptySchedule
-
-    environment = simpy.Environment()
-
-    def wait() -> Any:
-        for _ in range(events):
-            yield environment.timeout(1)
-
-    environment.process(wait())
-    start_s = perf_counter()
+    answer = path.with_suffix(".json")
+    arguments = [part for override in overrides for part in ("--set", override)]
     try:
-        while True:
-            environment.step()
-    except EmptySchedule:
-        return perf_counter() - start_s
+        main(["run", str(path), "--json", str(answer), *arguments])
+    except SystemExit as end:
+        if end.code:
+            raise
+    wall_s, cpu_s, megabytes = monotonic() - began_s, process_time(), peak_bytes() / 1e6
+    engine = json.loads(answer.read_text(encoding="utf-8"))["engine"]
+    return Measured(wall_s, cpu_s, megabytes, engine["events"], engine["cohorts"], engine_s / bare_loop_s(events))
 
 
-def bare_imports(name: str) -> str:
-    """Return Python that imports what a run of a scenario loads of the packages that trnsim uses, and nothing else."""
-    listing = f"""
-import runpy, sys
-sys.argv = ["trnsim", "run", {name!r}]
-try:
-    runpy.run_module("trnsim", run_name="__main__")
-except SystemExit:
-    pass
-wanted = [name for name in sys.modules if name.partition(".")[0] in {PACKAGES}]
-print(*(name for name in wanted if sys.modules[name].__name__ == name), file=sys.stderr)
-"""
-    run = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
-    modules = run.stderr.splitlines()[-1].split()
-    return f"from importlib import import_module\nfor module in {modules}:\n    import_module(module)"
+def fold_alone(path: Path, overrides: list[str]) -> Measured:
+    """Sort ranks into cohorts without teams, and do not run them."""
+    from costs import peak_bytes
+
+    import trnsim
+    from trnsim.simulation.machine import build_machine, build_rates, build_step
+    from trnsim.training import Communication, fold
+
+    scenario = trnsim.load(str(path), overrides)
+    machine = build_machine(scenario)
+    spec = build_step(scenario, machine, build_rates(scenario), folding=True)
+    start_s, start_cpu_s = monotonic(), process_time()
+    communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
+    found = fold(spec, communication, machine.meeting_tier, machine.blocks)
+    wall_s, cpu_s = monotonic() - start_s, process_time() - start_cpu_s
+    return Measured(wall_s, cpu_s, peak_bytes() / 1e6, 0, found.colouring.classes, None)
 
 
-def broken_facts(rows: dict[str, Counted]) -> list[str]:
-    """Return the counted facts that do not hold."""
-    broken = [
-        f"{name}: {row.events:,} events, more than {row.bound:,}"
-        for name, row in rows.items()
-        if row.is_bounded and row.events > row.bound
+def measured(case: Case) -> Measured:
+    """Run a case in a process of its own."""
+    command = [sys.executable, __file__, "--inside", case.name, str(monotonic())]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    return Measured(*json.loads(done.stdout.splitlines()[-1]))
+
+
+def cells(case: Case, found: Measured) -> list[str]:
+    """Return what a case took, and what it was to stay below."""
+    return [
+        f"{found.wall_s:.1f} s",
+        f"{found.cpu_s:.1f} s",
+        f"{case.wall_s:g} s",
+        f"{found.megabytes:.0f} MB",
+        f"{case.megabytes:g} MB",
+        f"{found.events:,}" if case.events else "",
+        f"{case.events:,}" if case.events else "",
+        f"{found.cohorts:,}",
+        "" if found.times_bare is None else f"{found.times_bare:.0f}",
     ]
-    sizes = [
-        counted(
-            "trn3-million",
-            (
-                f"cluster.servers={size}",
-                f"training.global_batch={size * MICROBATCHES}",
-                "run.fidelity=closed_form",  # how often transfers meet depends on how long they take
-            ),
-        )
-        for size in SIZES
+
+
+def breaks(case: Case, found: Measured) -> bool:
+    """Say whether a case needs more than it may."""
+    return case.is_held and (found.megabytes > case.megabytes or found.events > (case.events or 0))
+
+
+def main(arguments: list[str]) -> None:
+    """Print one table, and exit with 1 if a case needs more than it may."""
+    words = [argument for argument in arguments if argument != "--all"]
+    chosen = [
+        case
+        for case in CASES
+        if all(word in case.name for word in words) and ("--all" in arguments or not case.is_long)
     ]
-    if len({(row.cohorts, row.events) for row in sizes}) > 1:
-        found = ", ".join(f"{row.cohorts:,} and {row.events:,} at {row.chips:,} chips" for row in sizes)
-        broken.append(f"cohorts and events of trn3-million grow with its servers: {found}")
-    return broken
-
-
-def main(names: list[str]) -> None:
-    """Print one table, and exit with 1 if a counted fact is broken."""
-    bare, helped = whole_process(["-c", bare_imports(names[0])]), whole_process(["-m", "trnsim", "--help"])
-    print(f"bare imports: {bare.wall_s:.2f} s, {bare.mebibytes} MiB; trnsim --help: {helped.wall_s:.2f} s", end="\n\n")
-    print_row("", "", "", "", "events per", "whole", "", "x cpu of", "engine x")
-    print_row("scenario", "chips", "cohorts", "events", "stage and mb", "process", "memory", "imports", "bare loop")
-    rows: dict[str, Counted] = {}
-    for name in names:
-        row, cost = counted(name), whole_process(["-m", "trnsim", "run", name])
-        rows[name] = row
-        print_row(
-            name,
-            f"{row.chips:,}",
-            f"{row.cohorts:,}",
-            f"{row.events:,}",
-            f"{row.per_stage_and_microbatch:.1f}",
-            f"{cost.wall_s:.2f} s",
-            f"{cost.mebibytes} MiB",
-            f"{cost.cpu_s / bare.cpu_s:.1f}",
-            f"{row.engine_s / row.bare_s:.1f}",
-        )
-    broken = broken_facts(rows)
-    print("\n" + ("\n".join(f"broken: {fact}" for fact in broken) or "every counted fact holds"))
+    print(f"| case | {' | '.join(COLUMNS)} |\n|---{'|---:' * len(COLUMNS)}|", flush=True)
+    broken = []
+    for case in chosen:
+        found = measured(case)
+        print(f"| {case.name} | {' | '.join(cells(case, found))} |", flush=True)
+        if breaks(case, found):
+            broken.append(case.name)
+    print("\n" + "\n".join(f"broken: {name}" for name in broken) if broken else "\nevery bound that is held holds")
     sys.exit(1 if broken else 0)
-
-
-def print_row(name: str, *cells: str) -> None:
-    print(f"{name:<20}" + "".join(f"{cell:>13}" for cell in cells))
-
-
-def shipped() -> list[str]:
-    """Return the names of the scenarios that ship with trnsim."""
-    command = [sys.executable, "-m", "trnsim", "list", "scenarios", "--json"]
-    listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return [entry["name"] for entry in listed["scenarios"]]
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--inside"]:
-        print(json.dumps(inside(sys.argv[2], sys.argv[3:])))
+        asked = next(case for case in CASES if case.name == sys.argv[2])
+        took = inside(asked.text, list(asked.overrides), float(sys.argv[3]), is_fold_alone=asked.is_fold_alone)
+        print(json.dumps(took))
     else:
-        main(sys.argv[1:] or shipped())
+        main(sys.argv[1:])

@@ -14,7 +14,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
 from time import perf_counter
 
-from scale import PACKAGES, bare_imports
+from scenarios import PACKAGES, bare_imports
 
 TURNS = 9
 SCENARIOS = ("llama3.1-405b-trn3", "trn3-million")
