@@ -35,6 +35,8 @@ compare: $(EQUIPPED)  ## Trn2 against Trn3 at 9,216 chips, with the gates that C
 
 benchmark: $(EQUIPPED)  ## start-up, events, cohorts, flow classes, seconds and memory
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/scenarios.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/network.py
 
