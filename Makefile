@@ -37,7 +37,6 @@ benchmark: $(EQUIPPED)  ## start-up, events, cohorts, flow classes, seconds and 
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/scenarios.py
 	$(BIN)/python benchmarks/scale.py
-	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/network.py
 
 notebooks: $(EQUIPPED)  ## execute the notebooks and write their figures to out/
