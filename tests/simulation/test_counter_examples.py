@@ -154,6 +154,30 @@ def test_paces_and_prices_tell_bodies_apart(folder: Path) -> None:
     verified(folder, *wrong, **TEAMS)
 
 
+def test_a_step_that_begins_like_the_first_is_not_simulated_again(folder: Path) -> None:
+    # With a gather at its end all ranks of a stage end a step together, and begin the next as they began the first.
+    once, often = (run(folder, slow(0, 20), **TEAMS, layout__zero=1, run__steps=steps) for steps in (1, 5))
+    assert once.bodies is not None
+    assert often.bodies is not None
+    assert (often.bodies.count, often.bodies.events) == (once.bodies.count, once.bodies.events)
+    assert all(len(member.cohort.step_ends) == 5 for member in often.members)
+    verified(folder, slow(0, 20), **TEAMS, layout__zero=1, run__steps=5)
+
+
+def test_a_run_without_uplinks_needs_no_new_bodies(folder: Path) -> None:
+    # What a perturbation costs is found by a run without it; trunks between switches are no matter of a replica's passes.
+    shape = A_SERVER_EACH | {"run__fidelity": "flow"}
+    late = {"of": "chips", "speed": 0.5, "at": ["server 1/chip 0"]}
+    both = run(folder, late, {"of": "tor-leaf", "speed": 0.5, "at": ["tor 0"]}, **shape)
+    assert both.bodies is not None
+    count = both.bodies.count
+    named = json.dumps([{"name": "late", **late}])
+    scenario = load_small(folder, **shape, perturbations=named)
+    alone = simulated.run_engine(scenario, build_machine(scenario), folding=True, known=both.bodies)
+    assert alone.bodies is both.bodies
+    assert both.bodies.count == count
+
+
 @pytest.mark.parametrize(("chips", "bodies"), [((0, 15), 2), ((64, 79), 3)])
 def test_who_comes_late_to_a_collective_needs_a_body_of_its_own(
     folder: Path, chips: tuple[int, int], bodies: int

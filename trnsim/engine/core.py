@@ -15,119 +15,18 @@ import simpy
 from simpy.core import Infinity
 
 from trnsim.engine.clock import seconds
+from trnsim.engine.groups import Arrival, Call, Collective
 from trnsim.engine.log import Log
 from trnsim.engine.shared_links import Link, Route, SharedLinks
 from trnsim.errors import SimulationStalledError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from trnsim.engine.courses import Course
     from trnsim.engine.operations import Activity, Transfer, Wait
 
 Story = Generator[simpy.Event, None, None]
-
-
-class Arrival(simpy.Event):
-    """An event whose moment is settled when its cause is known: a message sent, a collective complete."""
-
-    ready_ps = -1
-    end_ps = -1
-
-    def happen_in(self, delay_ps: int) -> None:
-        """Let it happen after a delay."""
-        self.end_ps = self.env.now + delay_ps  # type: ignore[assignment]  # an int, since every delay is one
-        self._ok = True
-        self._value = None
-        self.env.schedule(self, delay=delay_ps)
-
-    def happen(self) -> None:
-        """Let it happen at once, as a part of the event that is going on."""
-        self.end_ps = self.env.now  # type: ignore[assignment]
-        self._ok = True
-        self._value = None
-        callbacks, self.callbacks = self.callbacks, None  # type: ignore[assignment]  # as SimPy does with what is over
-        for callback in callbacks:
-            callback(self)
-
-
-class Call(Arrival):
-    """One collective of one group, complete when the last member has joined."""
-
-    start_ps = -1
-
-    def __init__(self, group: Collective, name: str, environment: simpy.Environment) -> None:
-        super().__init__(environment)
-        self.group = group
-        self.name = name
-        self.joined_ps: dict[Cohort, int] = {}
-
-    def describe(self) -> str:
-        """Say who has joined and who is missing."""
-        missing = [cohort for cohort in self.group.members if cohort not in self.joined_ps]
-        joined = self.group.size - sum(self.group.members[cohort] for cohort in missing)
-        names = ", ".join(cohort.first for cohort in missing[:3]) + (", ..." if len(missing) > 3 else "")
-        return f'"{self.name}" on {self.group.axis}: {joined} of {self.group.size} ranks joined, missing {names}'
-
-
-class Collective:
-    """A group of the machine; its collectives run one at a time, in the order in which all have joined.
-
-    Parameters
-    ----------
-    axis
-        The axis along which the members differ, for reports.
-    members
-        How many members of one group belong to each cohort.
-    """
-
-    def __init__(self, axis: str, members: Mapping[Cohort, int]) -> None:
-        self.axis = axis
-        self.members = dict(members)
-        self.size = sum(members.values())
-        self.route = Route(lambda kind: [link for cohort in members for link in cohort.links(kind)])
-        self._open: dict[Hashable, Call] = {}
-        self._waiting: list[tuple[Call, Course]] = []
-
-    def call(self, engine: Engine, name: str, key: Hashable) -> Call:
-        """Return the open call of that key, a new one if nobody has joined it yet."""
-        found = self._open.get(key)
-        if found is None:
-            found = self._open[key] = Call(self, name, engine.environment)
-            found.callbacks.append(self._end_first)
-        return found
-
-    def join(self, cohort: Cohort, name: str, key: Hashable, course: Course, head_ps: int = 0) -> Call:
-        """Let all members that belong to `cohort` join the call `key` after a while; the last of the group starts it."""
-        engine = cohort.engine
-        call = self.call(engine, name, key)
-        now_ps = engine.now_ps
-        joined_ps = call.joined_ps[cohort] = now_ps + head_ps
-        call.ready_ps = max(call.ready_ps, joined_ps)
-        if len(call.joined_ps) == len(self.members):
-            del self._open[key]
-            if call.ready_ps > now_ps:
-                complete = engine.environment.timeout(call.ready_ps - now_ps)
-                complete.callbacks.append(lambda _: self._line_up(engine, call, course))
-            else:
-                self._line_up(engine, call, course)
-        return call
-
-    def _line_up(self, engine: Engine, call: Call, course: Course) -> None:
-        self._waiting.append((call, course))
-        if len(self._waiting) == 1:
-            self._start_first(engine)
-
-    def _start_first(self, engine: Engine) -> None:
-        call, course = self._waiting[0]
-        call.start_ps = engine.now_ps
-        engine.carry(course, self.route, call)
-
-    def _end_first(self, _: simpy.Event) -> None:
-        """Start the next collective, before anyone who waits for the one that is over goes on."""
-        self._waiting.pop(0)
-        if self._waiting:
-            self._start_first(next(iter(self.members)).engine)
 
 
 class Cohort:

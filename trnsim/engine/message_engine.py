@@ -16,7 +16,8 @@ from trnsim.engine.post import Post
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from trnsim.engine.core import Arrival, Call, Collective, Story
+    from trnsim.engine.core import Story
+    from trnsim.engine.groups import Arrival, Call, Collective
     from trnsim.engine.operations import Transfer, Wait
     from trnsim.engine.post import ExchangesOf
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
-from trnsim.engine.core import Call
+from trnsim.engine.groups import Call
 from trnsim.engine.messages import MessageLinks, Round
 from trnsim.engine.operations import STRAGGLER_WAIT, Activity, Transfer, Wait
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     import simpy
 
-    from trnsim.engine.core import Cohort, Collective
+    from trnsim.engine.core import Cohort
+    from trnsim.engine.groups import Collective
     from trnsim.engine.messages import Exchange
 
     ExchangesOf = Callable[[tuple[int, ...], Any], Sequence[Exchange]]

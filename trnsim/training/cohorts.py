@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from msgspec import field
+
 from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer, Wait
 from trnsim.record import Record
 from trnsim.training.communication import collective_skew_s
@@ -79,7 +81,7 @@ def _groups(folding: Folding, cohorts: list[Cohort]) -> dict[tuple[str, Cohort],
 
 
 class Planner(Record):
-    """Turns prices into plans; ranks with the same blocks and the same tensor prices share their passes.
+    """Turns prices into plans; ranks that pay the same share one, and those with the same tensor prices their passes.
 
     Where groups are held together, a pass has the pace of the slowest rank of its group in it.
     """
@@ -87,9 +89,16 @@ class Planner(Record):
     spec: StepSpec
     passes: dict[tuple[object, ...], StagePasses]
     is_paced: bool
+    plans: dict[tuple[object, ...], RankPlan] = field(default_factory=dict)
 
     def plan(self, node: Node) -> RankPlan:
         """Return the plan of a node's ranks."""
+        key = (node.stage.number, node.speed, node.pace, node.prices.key, node.prices.tasks)
+        if key not in self.plans:
+            self.plans[key] = self._plan(node)
+        return self.plans[key]
+
+    def _plan(self, node: Node) -> RankPlan:
         spec, stage, prices, skewed = self.spec, node.stage, node.prices, self._skewed
         update_s = spec.update_s(stage.parameters, spec.rates.at_speed(node.speed))
         return RankPlan(

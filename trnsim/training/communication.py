@@ -64,10 +64,17 @@ class RankPrices(Record):
     @property
     def key(self) -> tuple[object, ...]:
         """All times, and the links on which they are spent, as an initial colour."""
-        buckets = (*self.reduce, *self.merge, *self.gather)
-        singles = (self.send_activation, self.send_gradient, *buckets, self.tied)
         tensor = tuple((use, price.spent) for use, price in self.tensor.items())
-        return (*tensor, *(price and price.spent for price in singles))
+        return (*tensor, *(price and price.spent for price in self._others))
+
+    @property
+    def tasks(self) -> tuple[object, ...]:
+        """All that is carried out, in the order of the key."""
+        return tuple(price and price.task for price in (*self.tensor.values(), *self._others))
+
+    @property
+    def _others(self) -> tuple[Price | None, ...]:
+        return (self.send_activation, self.send_gradient, *self.reduce, *self.merge, *self.gather, self.tied)
 
 
 def collective_skew_s(op: str, ranks: int, skew_s: float) -> float:

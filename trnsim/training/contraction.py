@@ -14,20 +14,19 @@ passes when the reductions of its stage end. The first is known before a run (`c
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
+from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from trnsim.engine import Meeting, refine
 from trnsim.record import Record
-from trnsim.training.blemishes import Blemish, blemishes
+from trnsim.training.blemishes import blemishes
 from trnsim.training.cohorts import Planner
 from trnsim.training.communication import Coordinates
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
+from trnsim.training.sorts import Sizes, Sort, kinds_of, sorts_of
 from trnsim.training.stages import Stage, pipeline_stages
-from trnsim.training.teams import Sort, Teams
-from trnsim.training.views import Kind
+from trnsim.training.teams import Teams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -38,13 +37,9 @@ if TYPE_CHECKING:
     from trnsim.training.communication import Communication, RankPrices
     from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
     from trnsim.training.spec import StepSpec
+    from trnsim.training.views import Kind
 
 __all__ = ["Contraction", "contract"]
-
-
-class _Sizes(NamedTuple):
-    tp: int
-    pp: int
 
 
 class Contraction(Record):
@@ -132,7 +127,7 @@ def contract(
     links_are_shared
         Whether transfers slow each other down.
     """
-    sizes = _Sizes(spec.mesh.size("tp"), spec.mesh.size("pp"))
+    sizes = Sizes(spec.mesh.size("tp"), spec.mesh.size("pp"))
     alone = min(sizes.tp, spec.mesh.size("dp")) == 1 or not spec.blocking_sends or spec.pipeline.virtual_stages > 1
     beyond = spec.sharding.zero > 1 or spec.sharding.copies > 1 or spec.sharding.gathers_in_passes
     beyond = beyond or spec.rates.interference_fraction > 0
@@ -150,14 +145,14 @@ def contract(
     lanes, slowest, tied = _lanes(spec, first, rows, sizes)
     parts = {place: (row, lanes[place]) for place, row in rows.items()}
     told_apart = parts if spec.steps > 1 else {place: (row, 0) for place, row in rows.items()}
-    kinds = {replica: _kinds(blemish, told_apart, sizes) for replica, blemish in wrong.items()}
+    kinds = {replica: kinds_of(blemish, told_apart, sizes) for replica, blemish in wrong.items()}
     teams = Replicas(spec.mesh, spec.placement, meeting_tier, kinds)
     tolls = _tolls(nodes)
 
     def told(each: ReplicaClass) -> Hashable:
         return tolls[each.like], kinds[each.first].speeds if each.first in kinds else ()
 
-    sorts, of_class = _sorts(spec, teams, wrong, parts, told=told, sizes=sizes)
+    sorts, of_class = sorts_of(spec, teams, wrong, parts, told=told, sizes=sizes)
     return Contraction(
         stages,
         nodes,
@@ -228,7 +223,7 @@ def _spent(price: Price | None) -> object:
 
 
 def _lanes(
-    spec: StepSpec, first: Mapping[tuple[int, int], Node], rows: Mapping[tuple[int, int], int], sizes: _Sizes
+    spec: StepSpec, first: Mapping[tuple[int, int], Node], rows: Mapping[tuple[int, int], int], sizes: Sizes
 ) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], float], tuple[tuple[int, int], ...]]:
     """Sort the data-parallel groups of each stage: those of a team that pay the same and have the same slowest chip are one tail."""
     speeds: dict[tuple[int, int], float] = {}
@@ -256,7 +251,7 @@ def _lanes(
     return lanes, slowest, tuple(tied)
 
 
-def _rows(nodes: Mapping[Coordinates, Node], sizes: _Sizes) -> dict[tuple[int, int], int]:
+def _rows(nodes: Mapping[Coordinates, Node], sizes: Sizes) -> dict[tuple[int, int], int]:
     """Sort the ranks of a tensor group by what their messages cost, in whatever replica, and by whom they come from."""
     places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
     sent: defaultdict[tuple[int, int], list[object]] = defaultdict(list)
@@ -271,88 +266,3 @@ def _rows(nodes: Mapping[Coordinates, Node], sizes: _Sizes) -> dict[tuple[int, i
         place: names[place[0]].setdefault(colour, len(names[place[0]]))
         for place, colour in zip(places, colours, strict=True)
     }
-
-
-def _kinds(blemish: Blemish, parts: Mapping[tuple[int, int], tuple[int, int]], sizes: _Sizes) -> Blemish:
-    """Say of the slow stages of a replica only which kinds of ranks they have.
-
-    In the first step all begin together, so there is no need to know to which tail a slow rank belongs.
-    """
-    by_stage: defaultdict[int, dict[int, float]] = defaultdict(dict)
-    for stage, tensor, speed in blemish.speeds:
-        by_stage[stage][tensor] = speed
-    kinds = (
-        (stage, part, speed)
-        for stage, slow in by_stage.items()
-        for part, speed in {(parts[stage, tensor], slow.get(tensor, 1.0)) for tensor in range(sizes.tp)}
-    )
-    return blemish._replace(speeds=tuple(sorted(kinds)))  # type: ignore[arg-type]  # said of kinds, not of ranks
-
-
-def _sorts(
-    spec: StepSpec,
-    teams: Replicas,
-    wrong: Mapping[int, Blemish],
-    parts: Mapping[tuple[int, int], tuple[int, int]],
-    *,
-    told: Callable[[ReplicaClass], Hashable],
-    sizes: _Sizes,
-) -> tuple[tuple[Sort, ...], list[int]]:
-    """Return the replicas whose teams are alike, and for each class of replicas the number of its sort.
-
-    Healthy replicas are counted, others are looked at one by one.
-    """
-    members: defaultdict[int, list[int]] = defaultdict(list)
-    for replica in wrong:
-        members[teams.class_of(replica)].append(replica)
-    numbers: dict[Hashable, int] = {}
-    found: list[Sort] = []
-    of_class = []
-    for number, each in enumerate(teams.classes):
-        kinds = tuple(
-            _kinds_of_stage(spec, parts, stage=stage, listed=members[number], each=each, tensors=sizes.tp)
-            for stage in range(sizes.pp)
-        )
-        sort = Sort(each.first, each.replicas, each.like, kinds)
-        of_class.append(numbers.setdefault(told(each), len(numbers)))
-        if of_class[-1] < len(found):
-            found[of_class[-1]] = _together(found[of_class[-1]], sort)
-        else:
-            found.append(sort)
-    return tuple(found), of_class
-
-
-def _together(one: Sort, other: Sort) -> Sort:
-    """Return two sorts of replicas as one."""
-    earlier, later = sorted((one, other), key=lambda sort: sort.first)
-    kinds = []
-    for stage in zip(one.kinds, other.kinds, strict=True):
-        counts: Counter[tuple[int, int, float]] = Counter()
-        firsts: dict[tuple[int, int, float], int] = {}
-        for row, lane, speed, ranks, first in (kind for found in stage for kind in found):
-            counts[row, lane, speed] += ranks
-            firsts[row, lane, speed] = min(first, firsts.get((row, lane, speed), first))
-        kinds.append(tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts)))
-    return Sort(earlier.first, earlier.replicas + later.replicas, earlier.like, tuple(kinds))
-
-
-def _kinds_of_stage(
-    spec: StepSpec,
-    parts: Mapping[tuple[int, int], tuple[int, int]],
-    *,
-    stage: int,
-    listed: Sequence[int],
-    each: ReplicaClass,
-    tensors: int,
-) -> tuple[Kind, ...]:
-    """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank."""
-    counts: Counter[tuple[int, int, float]] = Counter()
-    firsts: dict[tuple[int, int, float], int] = {}
-    strides = [spec.mesh.stride(axis) for axis in Coordinates._fields]
-    for replica in listed or (each.first,):
-        for tensor in range(tensors):
-            rank = sum(map(mul, (tensor, stage, replica), strides))
-            kind = (*parts[stage, tensor], spec.slow.get(rank, 1.0))
-            counts[kind] += 1 if listed else each.replicas
-            firsts[kind] = min(rank, firsts.get(kind, rank))
-    return tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts))

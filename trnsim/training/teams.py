@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trnsim.engine import Cohort, Collective
 from trnsim.training.cohorts import Member
@@ -18,18 +18,10 @@ if TYPE_CHECKING:
     from trnsim.training.bodies import Bodies, Body, Place
     from trnsim.training.cohorts import Planner
     from trnsim.training.contraction import Contraction
+    from trnsim.training.sorts import Sort
     from trnsim.training.spec import StepSpec
 
-__all__ = ["Sort", "Teams"]
-
-
-class Sort(NamedTuple):
-    """Replicas whose teams are alike: the first, how many, one that pays the same, the kinds of their ranks by stage."""
-
-    first: int
-    replicas: int
-    like: int
-    kinds: tuple[tuple[Kind, ...], ...]
+__all__ = ["Teams"]
 
 
 class Teams:

@@ -1,0 +1,120 @@
+"""Replicas whose tensor groups do the same: those whose slow chips are in the same stages, whose links cost the same."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.training.communication import Coordinates
+from trnsim.training.views import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from trnsim.training.blemishes import Blemish
+    from trnsim.training.replicas import ReplicaClass, Replicas
+    from trnsim.training.spec import StepSpec
+
+__all__ = ["Sizes", "Sort", "kinds_of", "sorts_of"]
+
+
+class Sizes(NamedTuple):
+    """Sizes of the axes inside a replica."""
+
+    tp: int
+    pp: int
+
+
+class Sort(NamedTuple):
+    """Replicas whose teams are alike: the first, how many, one that pays the same, the kinds of their ranks by stage."""
+
+    first: int
+    replicas: int
+    like: int
+    kinds: tuple[tuple[Kind, ...], ...]
+
+
+def kinds_of(blemish: Blemish, parts: Mapping[tuple[int, int], tuple[int, int]], sizes: Sizes) -> Blemish:
+    """Say of the slow stages of a replica only which kinds of ranks they have.
+
+    In the first step all begin together, so there is no need to know to which tail a slow rank belongs.
+    """
+    by_stage: defaultdict[int, dict[int, float]] = defaultdict(dict)
+    for stage, tensor, speed in blemish.speeds:
+        by_stage[stage][tensor] = speed
+    kinds = (
+        (stage, part, speed)
+        for stage, slow in by_stage.items()
+        for part, speed in {(parts[stage, tensor], slow.get(tensor, 1.0)) for tensor in range(sizes.tp)}
+    )
+    return blemish._replace(speeds=tuple(sorted(kinds)))  # type: ignore[arg-type]  # said of kinds, not of ranks
+
+
+def sorts_of(
+    spec: StepSpec,
+    teams: Replicas,
+    wrong: Mapping[int, Blemish],
+    parts: Mapping[tuple[int, int], tuple[int, int]],
+    *,
+    told: Callable[[ReplicaClass], Hashable],
+    sizes: Sizes,
+) -> tuple[tuple[Sort, ...], list[int]]:
+    """Return the replicas whose teams are alike, and for each class of replicas the number of its sort.
+
+    Healthy replicas are counted, others are looked at one by one.
+    """
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for replica in wrong:
+        members[teams.class_of(replica)].append(replica)
+    numbers: dict[Hashable, int] = {}
+    found: list[Sort] = []
+    of_class = []
+    for number, each in enumerate(teams.classes):
+        kinds = tuple(
+            _kinds_of_stage(spec, parts, stage=stage, listed=members[number], each=each, tensors=sizes.tp)
+            for stage in range(sizes.pp)
+        )
+        sort = Sort(each.first, each.replicas, each.like, kinds)
+        of_class.append(numbers.setdefault(told(each), len(numbers)))
+        if of_class[-1] < len(found):
+            found[of_class[-1]] = _together(found[of_class[-1]], sort)
+        else:
+            found.append(sort)
+    return tuple(found), of_class
+
+
+def _together(one: Sort, other: Sort) -> Sort:
+    """Return two sorts of replicas as one."""
+    earlier, later = sorted((one, other), key=lambda sort: sort.first)
+    kinds = []
+    for stage in zip(one.kinds, other.kinds, strict=True):
+        counts: Counter[tuple[int, int, float]] = Counter()
+        firsts: dict[tuple[int, int, float], int] = {}
+        for row, lane, speed, ranks, first in (kind for found in stage for kind in found):
+            counts[row, lane, speed] += ranks
+            firsts[row, lane, speed] = min(first, firsts.get((row, lane, speed), first))
+        kinds.append(tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts)))
+    return Sort(earlier.first, earlier.replicas + later.replicas, earlier.like, tuple(kinds))
+
+
+def _kinds_of_stage(
+    spec: StepSpec,
+    parts: Mapping[tuple[int, int], tuple[int, int]],
+    *,
+    stage: int,
+    listed: Sequence[int],
+    each: ReplicaClass,
+    tensors: int,
+) -> tuple[Kind, ...]:
+    """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank."""
+    counts: Counter[tuple[int, int, float]] = Counter()
+    firsts: dict[tuple[int, int, float], int] = {}
+    strides = [spec.mesh.stride(axis) for axis in Coordinates._fields]
+    for replica in listed or (each.first,):
+        for tensor in range(tensors):
+            rank = sum(map(mul, (tensor, stage, replica), strides))
+            kind = (*parts[stage, tensor], spec.slow.get(rank, 1.0))
+            counts[kind] += 1 if listed else each.replicas
+            firsts[kind] = min(rank, firsts.get(kind, rank))
+    return tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts))
