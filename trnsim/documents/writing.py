@@ -51,7 +51,7 @@ def changed_yaml(text: str, changes: Mapping[str, Any], head: Sequence[str]) -> 
     text
         The document.
     changes
-        By key path of a table that is there, or its new last key; tables are written on one line, and None takes a key away.
+        By key path; tables are written on one line, those on the way to a new key are made, and None takes a key away.
     head
         Lines of the comment at the top, in place of those that are there.
 
@@ -70,7 +70,7 @@ def changed_yaml(text: str, changes: Mapping[str, Any], head: Sequence[str]) -> 
     data = yaml.load(text)
     for path, value in changes.items():
         *tables, key = split_key(path)
-        table = reduce(lambda table, step: table[step], tables, data)
+        table = reduce(lambda table, step: table.setdefault(step, CommentedMap()), tables, data)
         if value is None:
             table.pop(key, None)
         elif isinstance(value, dict):

@@ -8,7 +8,7 @@ from trnsim.documents import changed_yaml
 from trnsim.hardware import family_text
 
 if TYPE_CHECKING:
-    from trnsim.study.calibration import Calibration, Fitted
+    from trnsim.study.calibration import Calibration, Fitted, Judged
 
 __all__ = ["family_yaml"]
 
@@ -36,7 +36,8 @@ def family_yaml(found: Calibration, *, tables: str, date: str) -> str:
     changes |= {key: _written(key, number, count) for key, number in found.numbers.items()}
     changes["measured_rows"] = {"value": count, "kind": "inferred", "source": _SOURCE}
     changes["fitted"] = list(found.numbers)
-    changes["errors"] = _errors(found) or None
+    changes["errors"] = None
+    changes |= {f"errors.{regime}": _judged(judged) for regime, judged in found.errors.items()}
     head = [f"{found.family}, with {', '.join(found.numbers)} fitted to {count} measured steps on {date}.", ""]
     return changed_yaml(base, changes, head)
 
@@ -60,13 +61,10 @@ def _with_unit(key: str, value: float) -> float | str:
     return f"{1e6 * value:.4g} us" if key in _DURATIONS else float(f"{value:.4g}")
 
 
-def _errors(found: Calibration) -> dict[str, Any]:
+def _judged(judged: Judged) -> dict[str, Any]:
     return {
-        regime: {
-            "value": float(f"{judged.error:.3g}"),
-            "kind": "inferred",
-            "source": _SOURCE,
-            "note": f"mean absolute error of step time, {judged.rows} rows {judged.of}",
-        }
-        for regime, judged in found.errors.items()
+        "value": float(f"{judged.error:.3g}"),
+        "kind": "inferred",
+        "source": _SOURCE,
+        "note": f"mean absolute error of step time, {judged.rows} rows {judged.of}",
     }
