@@ -51,7 +51,7 @@ def changed_yaml(text: str, changes: Mapping[str, Any], head: Sequence[str]) -> 
     text
         The document.
     changes
-        By key path; tables are written on one line, those on the way to a new key are made, and None takes a key away.
+        By key path; tables and lists are written on one line, those on the way to a new key are made, and None takes a key away.
     head
         Lines of the comment at the top, in place of those that are there.
 
@@ -63,7 +63,7 @@ def changed_yaml(text: str, changes: Mapping[str, Any], head: Sequence[str]) -> 
     b: {c: 3, d: x}
     """
     from ruamel.yaml import YAML
-    from ruamel.yaml.comments import CommentedMap
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
     yaml = YAML()
     yaml.width = 1_000_000
@@ -73,8 +73,8 @@ def changed_yaml(text: str, changes: Mapping[str, Any], head: Sequence[str]) -> 
         table = reduce(lambda table, step: table.setdefault(step, CommentedMap()), tables, data)
         if value is None:
             table.pop(key, None)
-        elif isinstance(value, dict):
-            table[key] = CommentedMap(value)
+        elif isinstance(value, dict | list):
+            table[key] = CommentedMap(value) if isinstance(value, dict) else CommentedSeq(value)
             table[key].fa.set_flow_style()
         else:
             table[key] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log, sqrt
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
 
     Watch = Callable[[str], None]
 
-__all__ = ["Calibration", "Fitted", "WithNumbers", "calibrate", "calibration_tasks"]
+__all__ = ["Calibration", "Fitted", "Judged", "Solver", "WithNumbers", "calibrate", "calibration_tasks"]
 
 OUTLIER_ERROR: Final = 0.05
 """From about this relative error on a row pulls in proportion to its error, not to its square (soft L1)."""
 FEWEST_ROWS_TO_JUDGE: Final = 3
 MOST_ROWS_LEFT_OUT_IN_TURN: Final = 20
 _STEP: Final = 0.02
+_NONE_FIXED: Final[Mapping[str, float]] = MappingProxyType({})
 _SHARES: Final = frozenset({"gemm_efficiency", "memory_efficiency", "interference_fraction", "scale_skew_fraction"})
 
 
@@ -126,7 +128,7 @@ def calibrate(
         message = f"no row for a fit is simulated with {family}; `trnsim validate` says what each row is"
         raise InputError([Problem("", message)], file=str(tables[0]))
     chosen = tuple(keys) or _default_keys(start, len(fitting))
-    solver = _Solver(start, chosen, jobs, watch)
+    solver = Solver(start, chosen, jobs, watch)
     numbers = solver.fit(fitting)
     errors = _errors(solver, numbers, tasks, fitting)
     sets: dict[str, int] = {}
@@ -155,16 +157,28 @@ def _default_keys(family: SoftwareFamily, rows: int) -> tuple[str, ...]:
     return family.fitted if family.fitted and rows >= 3 * len(family.fitted) else ("gemm_efficiency",)
 
 
-class _Solver(Record):
-    """Fits the same keys of the same family to different rows."""
+class Solver(Record):
+    """Fits the same keys of the same family to different rows.
+
+    Parameters
+    ----------
+    start
+        The family.
+    keys
+        Keys of its file.
+    jobs
+        Processes to use.
+    watch
+        Is told what goes on.
+    """
 
     start: SoftwareFamily
     keys: tuple[str, ...]
     jobs: int
     watch: Watch
 
-    def fit(self, tasks: Sequence[Task]) -> dict[str, Fitted]:
-        """Return the numbers that describe measured steps best."""
+    def fit(self, tasks: Sequence[Task], fixed: Mapping[str, float] = _NONE_FIXED) -> dict[str, Fitted]:
+        """Return the numbers that describe measured steps best, others being fixed."""
         import numpy as np
         from scipy.optimize import least_squares
 
@@ -174,7 +188,7 @@ class _Solver(Record):
 
         def residuals(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
             numbers = dict(zip(self.keys, map(float, ratios * first), strict=True))
-            found = _softened(self.log_ratios(tasks, numbers)) * weights
+            found = _softened(self.log_ratios(tasks, {**fixed, **numbers})) * weights
             self.watch(", ".join(f"{key} {value:.4g}" for key, value in numbers.items()))
             return found
 
@@ -228,7 +242,7 @@ def _softened(errors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _errors(
-    solver: _Solver, numbers: Mapping[str, Fitted], tasks: Sequence[Task], fitting: Sequence[Task]
+    solver: Solver, numbers: Mapping[str, Fitted], tasks: Sequence[Task], fitting: Sequence[Task]
 ) -> dict[str, Judged]:
     """Judge a fit: on rows that it did not see; where they are few, on its own with them, each left out in turn if those are few too."""
     values = {key: number.value for key, number in numbers.items()}
@@ -241,7 +255,7 @@ def _errors(
     return {regime: found.get(regime, judged) for regime, judged in together.items()}
 
 
-def _each_left_out(solver: _Solver, fitting: Sequence[Task]) -> list[Prediction | Skipped]:
+def _each_left_out(solver: Solver, fitting: Sequence[Task]) -> list[Prediction | Skipped]:
     outcomes: list[Prediction | Skipped] = []
     for number, task in enumerate(fitting):
         others = [*fitting[:number], *fitting[number + 1 :]]
