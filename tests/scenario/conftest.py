@@ -34,13 +34,12 @@ read_once = cache(read_document)
 
 @pytest.fixture(autouse=True)
 def _files_of_the_project_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the suite quick: the catalog's files do not change between two tests."""
+    """Keep the suite quick: the models of the catalog do not change between two tests."""
 
     def read(path: Path) -> Document:
         return read_once(path) if path.resolve().is_relative_to(PROJECT) else read_document(path)
 
-    for reader in ("hardware.catalog_files", "workload.reading"):
-        monkeypatch.setattr(f"trnsim.{reader}.read_document", read)
+    monkeypatch.setattr("trnsim.workload.reading.read_document", read)
 
 
 @pytest.fixture

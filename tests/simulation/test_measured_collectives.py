@@ -25,7 +25,7 @@ MOST_FITTED = {"neuron-trn1": 7, "nccl-b200": 3, "nccl-h200": 3}
 MEDIAN = {"trn1.32xlarge": 0.07, "dgx-b200-x4": 0.15, "dgx-h200": 0.15}
 VALUES = {
     "neuron-trn1": {
-        "core_link_share": 1.16,
+        "core_link_share": 0.862,
         "direct.launch_s": 0.225e-6,
         "direct.doubling_s": 1.90e-6,
         "direct.bandwidth_share": 1.65,

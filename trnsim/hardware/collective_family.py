@@ -64,7 +64,7 @@ class CollectiveFamily(Record):
     bandwidth_share
         Factor on the bandwidth of all links between chips, whatever the algorithm; None stands for 1.
     core_link_share
-        Factor on the bandwidth within a chip for groups that span several chips; None stands for 1.
+        Factor on the bandwidth within a chip for groups inside one chip; None stands for 1.
     algorithms
         What each algorithm costs; there are no numbers for any other.
     basis

@@ -58,7 +58,7 @@ class Fabrics(Record):
             share = _value(family.bandwidth_share, 1.0) * _value(cost.bandwidth_share, 1.0)
             launch_s = _value(cost.launch_s, 0.0) + _value(cost.doubling_s, 0.0) * doublings
             latencies = Latencies(launch_s, _value(cost.step_s, 0.0))
-            core_share = _value(family.core_link_share, 1.0) if spans_chips else 1.0
+            core_share = 1.0 if spans_chips else _value(family.core_link_share, 1.0)
             fitted[name] = NetworkFabric(_network(network, share, core_share), members, latencies)
         return cls(plain, fitted)
 

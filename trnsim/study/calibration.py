@@ -250,8 +250,8 @@ def _errors(
     unseen = [task for task in tasks if task not in fitting and task.measurement.row.group in sets]
     found = _by_regime(solver.predict(unseen, values), "that the fit did not see")
     if not unseen and len(solver.keys) + 1 < len(fitting) <= MOST_ROWS_LEFT_OUT_IN_TURN:
-        return _by_regime(_each_left_out(solver, fitting), "each left out of a fit to the others")
-    together = _by_regime(solver.predict([*unseen, *fitting], values), "those of the fit among them")
+        return _by_regime(_each_left_out(solver, fitting), "left out of the fit one by one")
+    together = _by_regime(solver.predict([*unseen, *fitting], values), "of which the fit saw some")
     return {regime: found.get(regime, judged) for regime, judged in together.items()}
 
 
