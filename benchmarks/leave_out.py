@@ -2,7 +2,7 @@
 
     python benchmarks/leave_out.py
 
-Each line is a fit of its own, to at most a hundred calibration rows of each set. The table of docs/accuracy.md is its output.
+Each line is a fit of its own, to at most forty calibration rows of each set. The table of docs/accuracy.md is its output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trnsim.study.validation.predictions import Task
 
 FAMILY = "megatron-a100"
-MOST_ROWS = 100
+MOST_ROWS = 40
 SETS = ("vtrain-single", "vtrain-multi", "korthikanti22", "megatron-sc21", "megascale")
 TERMS = {
     "host launch": ("host_layer", "host_pass"),

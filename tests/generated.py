@@ -143,6 +143,7 @@ def families() -> str:
         "host",
         "collective skew",
         "scale skew j",
+        "interference",
         "overlap",
     ]
     rows = []
@@ -158,10 +159,20 @@ def families() -> str:
                 f"{family.host_layer_s.value * 1e3:g} ms",
                 f"{family.collective_skew_s.value * 1e6:g} us",
                 f"{family.scale_skew_fraction.value:g}",
+                f"{family.interference_fraction.value:g}" if family.interference_fraction else "",
                 family.data_parallel_overlap,
             ]
         )
     return table(head, rows)
+
+
+def fits() -> str:
+    """Write what was fitted of each software family, to how many rows, and how far off its steps are."""
+    rows = []
+    for family in map(load_family, names("families")):
+        errors = (f"{regime} {100 * error.value:.1f} %" for regime, error in family.errors.items())
+        rows.append([f"`{family.name}`", ", ".join(family.fitted), str(family.measured_rows), "; ".join(errors)])
+    return table(["family", "fitted", "measured rows", "mean error by regime"], rows)
 
 
 def catalog_chips() -> str:
@@ -411,6 +422,7 @@ SECTIONS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/collectives.md", "astra-sim"): astra_sim_table,
     ("docs/accuracy.md", "sets"): measured_sets,
     ("docs/accuracy.md", "regimes"): measured_regimes,
+    ("docs/accuracy.md", "fits"): fits,
     ("docs/accuracy.md", "collectives"): measured_collectives,
     ("docs/accuracy.md", "memory"): measured_memory,
     ("docs/proofs.md", "mutations"): mutations,
