@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import log, sqrt
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from trnsim.documents import refuse_unknown
 from trnsim.errors import InputError, Problem
 from trnsim.hardware import Sourced, load_family
 from trnsim.hardware.software import FITTABLE
@@ -31,14 +31,24 @@ if TYPE_CHECKING:
 
     Watch = Callable[[str], None]
 
-__all__ = ["Calibration", "Fitted", "Judged", "Solver", "WithNumbers", "calibrate", "calibration_tasks"]
+__all__ = [
+    "Calibration",
+    "Fitted",
+    "Judged",
+    "Solver",
+    "WithNumbers",
+    "calibrate",
+    "calibration_tasks",
+    "softened",
+    "weights_of",
+]
 
 OUTLIER_ERROR: Final = 0.05
 """From about this relative error on a row pulls in proportion to its error, not to its square (soft L1)."""
+MOST_FITTED: Final = 5
 FEWEST_ROWS_TO_JUDGE: Final = 3
 MOST_ROWS_LEFT_OUT_IN_TURN: Final = 20
 _STEP: Final = 0.02
-_NONE_FIXED: Final[Mapping[str, float]] = MappingProxyType({})
 _SHARES: Final = frozenset({"gemm_efficiency", "memory_efficiency", "interference_fraction", "scale_skew_fraction"})
 
 
@@ -119,9 +129,12 @@ def calibrate(
     Raises
     ------
     InputError
-        If a table cannot be read, the family is unknown, or no calibration row is of it.
+        If a table cannot be read, the family or a key is unknown, or no calibration row is of it.
     """
     start = load_family(family)
+    unknown = [Problem("fit", refuse_unknown("number", key, FITTABLE)) for key in keys if key not in FITTABLE]
+    if unknown or len(keys) > MOST_FITTED:
+        raise InputError(unknown or [Problem("fit", f"at most {MOST_FITTED} numbers, not {len(keys)}")], file=family)
     tasks = [task for table in tables for task in calibration_tasks(table, family)]
     fitting = [task for task in tasks if task.measurement.row.split == "calibration" and len(task.documents) == 1]
     if not fitting:
@@ -177,18 +190,18 @@ class Solver(Record):
     jobs: int
     watch: Watch
 
-    def fit(self, tasks: Sequence[Task], fixed: Mapping[str, float] = _NONE_FIXED) -> dict[str, Fitted]:
-        """Return the numbers that describe measured steps best, others being fixed."""
+    def fit(self, tasks: Sequence[Task]) -> dict[str, Fitted]:
+        """Return the numbers that describe measured steps best."""
         import numpy as np
         from scipy.optimize import least_squares
 
         first = np.array([self._first(key) for key in self.keys])
         upper = np.array([1 / value if key in _SHARES else np.inf for key, value in zip(self.keys, first, strict=True)])
-        weights = _weights(tasks)
+        weights = weights_of(tasks)
 
         def residuals(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
             numbers = dict(zip(self.keys, map(float, ratios * first), strict=True))
-            found = _softened(self.log_ratios(tasks, {**fixed, **numbers})) * weights
+            found = softened(self.log_ratios(tasks, numbers)) * weights
             self.watch(", ".join(f"{key} {value:.4g}" for key, value in numbers.items()))
             return found
 
@@ -223,7 +236,7 @@ class Solver(Record):
         return written.value
 
 
-def _weights(tasks: Sequence[Task]) -> NDArray[np.float64]:
+def weights_of(tasks: Sequence[Task]) -> NDArray[np.float64]:
     """Return the weight of each row: sets weigh the same, and rows one on average."""
     import numpy as np
 
@@ -232,7 +245,7 @@ def _weights(tasks: Sequence[Task]) -> NDArray[np.float64]:
     return np.array([sqrt(len(names) / (len(sizes) * sizes[name])) for name in names])
 
 
-def _softened(errors: NDArray[np.float64]) -> NDArray[np.float64]:
+def softened(errors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what squares to the soft L1 norm of errors."""
     import numpy as np
 
