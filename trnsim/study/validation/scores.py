@@ -61,12 +61,17 @@ class Baseline(Record):
 
     @classmethod
     def fitted(cls, steps: Iterable[tuple[Measurement, float]]) -> Baseline:
-        """Fit it to the calibration rows among measured steps and their ideal times: the median of what each set reaches."""
+        """Fit it to measured steps and their ideal times: the median of what the calibration rows of a set reach.
+
+        A set without calibration rows is fitted to all of its rows, which is in favour of the baseline.
+        """
         reached: dict[str, list[float]] = {}
+        calibration: dict[str, list[float]] = {}
         for step, ideal_s in steps:
+            reached.setdefault(step.row.group, []).append(ideal_s / step.time_s)
             if step.row.split == "calibration":
-                reached.setdefault(step.row.group, []).append(ideal_s / step.time_s)
-        return cls({group: median(shares) for group, shares in reached.items()})
+                calibration.setdefault(step.row.group, []).append(ideal_s / step.time_s)
+        return cls({group: median(calibration.get(group, shares)) for group, shares in reached.items()})
 
     def errors(self, rows: Iterable[Prediction]) -> list[float]:
         """Return its errors on rows of sets that it was fitted to."""

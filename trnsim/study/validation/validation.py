@@ -188,11 +188,13 @@ def _tasks(rows: Iterable[MeasuredRow], known: Mapping[str, GroupFile]) -> tuple
 
 def _baseline(predictions: Sequence[Prediction], known: Mapping[str, GroupFile], *, own: bool) -> Baseline:
     """Fit the baseline to the calibration rows of the tables that come with trnsim, for the sets that are predicted."""
+    of_these = Baseline.fitted((one.measurement, one.ideal_s) for one in predictions)
     if own:
-        return Baseline.fitted((one.measurement, one.ideal_s) for one in predictions)
+        return of_these
     sets = {one.measurement.row.group for one in predictions}
     rows = [row for row in _read(_own_tables(), known) if row.group in sets and row.split == "calibration"]
-    return Baseline.fitted(ideal_times(_tasks(rows, known)[0]))
+    shipped_ones = Baseline.fitted(ideal_times(_tasks(rows, known)[0]))
+    return Baseline({**of_these.efficiency, **shipped_ones.efficiency})
 
 
 def _cells(one: Prediction) -> dict[str, Any]:
