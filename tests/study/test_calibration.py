@@ -91,6 +91,15 @@ def test_nothing_to_fit(tmp_path: Path, rows: list[Any], family: str, due: str) 
     assert raised.value.exit_code == 2
 
 
+def test_what_validate_skips_is_not_fitted(tmp_path: Path) -> None:
+    # a time above the peak of the chips, and a batch that does not divide, say nothing of the efficiency
+    wrong = [{**SIZES[1], "value": 1e-3}, {**SIZES[2], "global_batch": 33}]
+    right = calibrate([table(tmp_path, SIZES[0], name="right.csv")], FAMILY, jobs=1)
+    found = calibrate([table(tmp_path, SIZES[0], *wrong)], FAMILY, jobs=1)
+    assert found.rows == right.rows == ("a",)
+    assert found.numbers == right.numbers
+
+
 def test_the_file_of_a_fit_is_a_family(tmp_path: Path) -> None:
     found = Calibration(
         FAMILY,

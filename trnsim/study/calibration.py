@@ -115,7 +115,8 @@ def calibrate(
     Parameters
     ----------
     tables
-        CSV files. Rows whose `split` is ``test`` are not read for the fit; a table without that column is fitted whole.
+        CSV files. Rows whose `split` is ``test`` are not read for the fit; a table without that column is fitted whole, but
+        for what `trnsim validate` skips.
     family
         Name of the family; rows are those that would be simulated with it.
     keys
@@ -135,7 +136,9 @@ def calibrate(
     unknown = [Problem("fit", refuse_unknown("number", key, FITTABLE)) for key in keys if key not in FITTABLE]
     if unknown or len(keys) > MOST_FITTED:
         raise InputError(unknown or [Problem("fit", f"at most {MOST_FITTED} numbers, not {len(keys)}")], file=family)
-    tasks = [task for table in tables for task in calibration_tasks(table, family)]
+    asked = [task for table in tables for task in calibration_tasks(table, family)]
+    outcomes = predict(asked, jobs=jobs)
+    tasks = [task for task, outcome in zip(asked, outcomes, strict=True) if isinstance(outcome, Prediction)]
     fitting = [task for task in tasks if task.measurement.row.split == "calibration" and len(task.documents) == 1]
     if not fitting:
         message = f"no row for a fit is simulated with {family}; `trnsim validate` says what each row is"
@@ -220,9 +223,7 @@ class Solver(Record):
         import numpy as np
 
         outcomes = self.predict(tasks, numbers)
-        return np.array(
-            [log(one.time_s / one.measurement.time_s) if isinstance(one, Prediction) else 0.0 for one in outcomes]
-        )
+        return np.array([log(one.time_s / one.measurement.time_s) for one in outcomes if isinstance(one, Prediction)])
 
     def predict(self, tasks: Sequence[Task], numbers: Mapping[str, float]) -> list[Prediction | Skipped]:
         """Simulate measured steps with other numbers."""

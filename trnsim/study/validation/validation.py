@@ -12,7 +12,7 @@ from trnsim.record import Record
 from trnsim.results import Column
 from trnsim.results.tables import frame_of
 from trnsim.study.measured import read_measured, shipped
-from trnsim.study.validation.groups import fill_blanks, groups
+from trnsim.study.validation.groups import fill_blanks, groups, of_its_own
 from trnsim.study.validation.measurements import Skipped, measurements, set_of
 from trnsim.study.validation.predictions import Prediction, ideal_times, predict, tasks_of
 from trnsim.study.validation.releases import releases
@@ -86,8 +86,12 @@ class Validation(Record):
 
     def assumed(self) -> dict[str, tuple[str, ...]]:
         """Return what was assumed of each set that has rows."""
-        names = dict.fromkeys(set_of(row) for row in self._rows())
-        return {name: tuple(self.known[name].assumed) for name in names if name in self.known}
+        found: dict[str, tuple[str, ...]] = {}
+        for row in self._rows():
+            group = self.known.get(set_of(row)) or of_its_own(row)
+            if group is not None:
+                found.setdefault(set_of(row), tuple(group.assumed))
+        return found
 
     def releases(self) -> tuple[Releases, ...]:
         """Return how far older releases of a software are from the newest, which counts."""
