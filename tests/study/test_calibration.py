@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from measured import KORTHIKANTI, table
 
 from trnsim.errors import InputError
 from trnsim.hardware import load_family
 from trnsim.study import calibrate, family_yaml
-from trnsim.study.calibration import Calibration, Fitted, Judged, WithNumbers, calibration_tasks
+from trnsim.study.calibration import (
+    OUTLIER_ERROR,
+    Calibration,
+    Fitted,
+    Judged,
+    WithNumbers,
+    calibration_tasks,
+    softened,
+    weights_of,
+)
 from trnsim.study.validation.predictions import Prediction, predict
 
 if TYPE_CHECKING:
@@ -52,6 +62,24 @@ def test_two_numbers_come_out_together(tmp_path: Path) -> None:
     rows = as_predicted(tmp_path, truth, wide)
     found = calibrate([table(tmp_path, *rows)], FAMILY, list(truth), jobs=1)
     assert numbers_of(found) == pytest.approx(truth, rel=2e-2)
+
+
+def test_sets_weigh_the_same(tmp_path: Path) -> None:
+    # law: the squares of the weights of a set sum to N / S, of N rows in S sets, however many rows it has
+    rows = [{**row, "group": group} for row, group in zip(SIZES, ("korthikanti22", "vtrain-single") * 2, strict=True)]
+    tasks = calibration_tasks(table(tmp_path, *rows, {**rows[0], "id": "e", "layers": 12}), FAMILY)
+    weights = weights_of(tasks)
+    for name in ("korthikanti22", "vtrain-single"):
+        own = [weight for task, weight in zip(tasks, weights, strict=True) if task.measurement.row.group == name]
+        assert sum(weight**2 for weight in own) == pytest.approx(5 / 2)
+
+
+def test_outliers_pull_in_proportion() -> None:
+    # closed form: small errors square to themselves, large ones grow as 2 d |e| - 2 d^2, with d the border between the two
+    small, large = softened(np.array([1e-5, -2.0]))
+    assert small == pytest.approx(1e-5, rel=1e-6)
+    border = OUTLIER_ERROR
+    assert (large**2, large < 0) == (pytest.approx(2 * border * 2.0 - 2 * border**2, rel=1e-3), True)
 
 
 def test_a_fit_does_not_read_test_rows(tmp_path: Path) -> None:
