@@ -8,7 +8,7 @@ no event is left and a cohort still waits, `Engine.run` raises `SimulationStalle
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Hashable
+from collections.abc import Generator, Hashable, Iterator
 from typing import TYPE_CHECKING
 
 import simpy
@@ -62,7 +62,7 @@ class Cohort:
         self.stream = Log()
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
-        self._inbox: dict[Hashable, Arrival] = {}
+        self._inbox: dict[tuple[Cohort, Hashable], Arrival] = {}
         self._posted: dict[Wait, Arrival] = {}
         self._links: defaultdict[str, tuple[Link, Link]] = defaultdict(lambda: (Link(), Link()))
         self._routes: dict[Cohort, Route] = {}
@@ -161,6 +161,23 @@ class Cohort:
         """Return its links of a kind: out and in."""
         return self._links[kind]
 
+    @property
+    def messages(self) -> Iterator[tuple[Cohort, Hashable, bool]]:
+        """What was sent to it or it waits for, and has not received: sender, content, whether it has come."""
+        return ((sender, content, message.processed) for (sender, content), message in self._inbox.items())
+
+    def at_work_ps(self, now_ps: int) -> int:
+        """Return for how long it has been at what it does."""
+        return now_ps - (self.log.times_ps[-1] if len(self.log) else 0)
+
+    def situation(self, now_ps: int) -> Hashable:
+        """Return what it has posted, and how far transfers are on its links."""
+        posted = tuple(
+            (wait, message.ready_ps - now_ps, message.left(now_ps)) for wait, message in self._posted.items()
+        )
+        streams = tuple(link.situation(now_ps) for pair in self._links.values() for link in pair)
+        return posted, streams
+
     def blocked_on(self) -> str:
         """Say in words what the cohort waits for."""
         return self._blocked() if self._blocked else "waits for an event of its own that never happens"
@@ -179,7 +196,7 @@ class Cohort:
             route = self._routes[receiver] = Route(lambda kind: (self.links(kind)[0], receiver.links(kind)[1]))
         return route
 
-    def _message(self, key: Hashable) -> Arrival:
+    def _message(self, key: tuple[Cohort, Hashable]) -> Arrival:
         message = self._inbox.get(key)
         if message is None:
             message = self._inbox[key] = Arrival(self.engine.environment)
@@ -230,6 +247,7 @@ class Engine:
         self.events = 0
         self.now_ps = 0
         self.cohorts: list[Cohort] = []
+        self._when_settled: Callable[[], None] | None = None
         self._links = SharedLinks(self.environment) if links_are_shared else None
 
     @property
@@ -247,6 +265,10 @@ class Engine:
         """Let a cohort live its story from now on."""
         cohort.finished = False
         self.environment.process(self._live(cohort, story))
+
+    def call_when_settled(self, look: Callable[[], None]) -> None:
+        """Call something when nothing more happens at this time."""
+        self._when_settled = look
 
     def carry(self, course: Course, route: Route, arrival: Arrival) -> None:
         """Begin a transfer now.
@@ -275,6 +297,9 @@ class Engine:
         """
         next_ps, step = self.environment.peek, self.environment.step
         while (now_ps := next_ps()) != Infinity:
+            if self._when_settled is not None and now_ps > self.now_ps:
+                look, self._when_settled = self._when_settled, None
+                look()
             self.now_ps = now_ps  # type: ignore[assignment]  # an int, since every delay is one
             step()
             self.events += 1

@@ -28,6 +28,10 @@ class Arrival(simpy.Event):
         self._value = None
         self.env.schedule(self, delay=delay_ps)
 
+    def left(self, now_ps: int) -> int | None:
+        """Return how long it takes to happen, below 0 if it has happened; None if that is not settled."""
+        return self.end_ps - now_ps if self.end_ps >= 0 else None
+
     def happen(self) -> None:
         """Let it happen at once, as a part of the event that is going on."""
         self.end_ps = self.env.now  # type: ignore[assignment]
@@ -48,6 +52,11 @@ class Call(Arrival):
         self.group = group
         self.name = name
         self.joined_ps: dict[Cohort, int] = {}
+
+    def situation(self, cohort: Cohort, now_ps: int) -> tuple[Hashable, ...]:
+        """Return when it was joined, ready, started and over, as far as it was; times counted from now."""
+        times_ps = self.joined_ps.get(cohort, -1), self.ready_ps, self.start_ps, self.end_ps
+        return tuple(time_ps - now_ps if time_ps >= 0 else None for time_ps in times_ps)
 
     def describe(self) -> str:
         """Say who has joined and who is missing."""

@@ -6,7 +6,7 @@ from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from trnsim.engine.operations import Operation
 
@@ -49,6 +49,28 @@ class Log:
         """Append all rows of another log, later by some time, with other operations instead of some, by identity."""
         self.operations.extend(instead.get(id(operation), operation) for operation in other.operations)
         self.times_ps.extend(array("q", (time_ps + later_ps for time_ps in other.times_ps)))
+
+    def repeated(self, repeats: Iterable[tuple[int, int, int, int]]) -> Log:
+        """Return the log with some rows repeated, and what follows them later.
+
+        Parameters
+        ----------
+        repeats
+            In order: first row, row behind the last, how many times they are added, how much later they are each time.
+        """
+        found, cursor, later_ps = Log(), 0, 0
+        for first, end, times, period_ps in repeats:
+            found._add_rows(self, cursor, end, later_ps)
+            for _ in range(times):
+                later_ps += period_ps
+                found._add_rows(self, first, end, later_ps)
+            cursor = end
+        found._add_rows(self, cursor, len(self), later_ps)
+        return found
+
+    def _add_rows(self, other: Log, first: int, end: int, later_ps: int) -> None:
+        self.operations += other.operations[first:end]
+        self.times_ps.extend([time_ps + later_ps for time_ps in other.times_ps[3 * first : 3 * end]])
 
     def set_times(self, number: int, start_ps: int, ready_ps: int, end_ps: int) -> None:
         """Correct the times of a row."""

@@ -15,7 +15,7 @@ import simpy
 from trnsim.engine.sharing import fair_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from trnsim.engine.courses import Course
 
@@ -32,6 +32,10 @@ class Link:
 
     def __init__(self) -> None:
         self.users: dict[_Stream, None] = {}
+
+    def situation(self, now_ps: int) -> Hashable:
+        """Return who is on it and how far, times counted from now."""
+        return tuple(stream.situation(now_ps) for stream in self.users)
 
 
 class Route:
@@ -107,12 +111,19 @@ class _Stream:
         """Whether nothing is left."""
         return self.left <= 0 and self.index == len(self.course.stints) - 1
 
+    def situation(self, now_ps: int) -> Hashable:
+        """Return which way it goes, how far and how fast, and when it is to be looked at, counted from now."""
+        alarms = tuple(alarm and alarm.at_ps - now_ps for alarm in (self.alarm, self.watch))
+        return id(self.course), id(self.route), self._done(now_ps), self.rate, self.whole, alarms
+
+    def _done(self, now_ps: int) -> int:
+        return self.course.ends_ps[self.index] * _FULL - self.left + self.rate * (now_ps - self.since_ps)
+
     def advance(self, now_ps: int) -> None:
         """Do what was due since the last look; only with the links to itself can that be several stints."""
         if now_ps == self.since_ps:
             return
-        ends_ps = self.course.ends_ps
-        done = ends_ps[self.index] * _FULL - self.left + self.rate * (now_ps - self.since_ps)
+        ends_ps, done = self.course.ends_ps, self._done(now_ps)
         self.since_ps = now_ps
         self.index = min(bisect_right(ends_ps, done // _FULL, lo=self.index), len(ends_ps) - 1)
         self.left = ends_ps[self.index] * _FULL - done

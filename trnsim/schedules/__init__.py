@@ -4,6 +4,7 @@ Each schedule is one module in `trnsim.schedules.kinds` and is found there by it
 """
 
 from trnsim.schedules.order import Kind, Pass, Pipeline, Sends
+from trnsim.schedules.periods import borders, repeats
 from trnsim.schedules.registry import (
     BrokenRule,
     broken_rules,
@@ -19,8 +20,10 @@ __all__ = [
     "Pass",
     "Pipeline",
     "Sends",
+    "borders",
     "broken_rules",
     "interleaved_names",
+    "repeats",
     "schedule",
     "schedule_kind",
     "schedule_names",

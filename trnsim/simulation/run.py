@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trnsim.scenario import Scenario
-    from trnsim.simulation.machine import Bound, Machine
+    from trnsim.simulation.machine import Machine
     from trnsim.simulation.memory import StageMemory
 from trnsim.simulation.simulated import Simulated
 
@@ -128,10 +128,12 @@ def error_band(scenario: Scenario, machine: Machine, run: Simulated, memory_byte
         error = family.errors[found]
         source = f"mean error of {family.name} where steps are {found}{_fitted_otherwise(scenario)}: {error.source}"
         return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), source)
-    slow_s, fast_s = (_time_at(scenario, machine, run, bound) for bound in ("low", "high"))
+    slow_s, fast_s = (time_s * share for share in _range(scenario, machine, run))
     rows = "1 measured row" if family.measured_rows == 1 else f"{family.measured_rows} measured rows"
     where = f", none of them {found}" if family.errors else ""
     source = f"the range of the parameters of {family.name}, {rows}{where}{_fitted_otherwise(scenario)}"
+    if scenario.perturbations:
+        source += ", in proportion to a step without perturbations"
     return ErrorBand("no measurement", fast_s, slow_s, source)
 
 
@@ -141,11 +143,19 @@ def _fitted_otherwise(scenario: Scenario) -> str:
     return "" if used == fitted else f", fitted under {fitted} recompute"
 
 
-def _time_at(scenario: Scenario, machine: Machine, run: Simulated, bound: Bound) -> float:
-    """Time of one step, from a cold start, with the family's numbers at one end of their ranges."""
-    spec = replace(run.spec, rates=build_rates(scenario, bound), steps=1)
-    window = run_again(scenario, machine, run, spec)
-    return run.window.duration_s if window is None else window.duration_s
+def _range(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[float, float]:
+    """Return by what a step takes longer with the family's numbers at the slow end of their ranges, and at the fast end.
+
+    That is found for one step, from a cold start, folded, without perturbations.
+    """
+    plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", steps=1))
+    if plain != scenario:
+        machine = build_machine(plain) if scenario.perturbations else machine
+        run = run_engine(plain, machine, folding=True)
+    time_s = run.window.duration_s
+    windows = (run_again(plain, machine, run, build_rates(plain, bound)) for bound in ("low", "high"))
+    slow_s, fast_s = (time_s if window is None else window.duration_s for window in windows)
+    return slow_s / time_s, fast_s / time_s
 
 
 def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from trnsim.engine import Engine, account, last_step
 from trnsim.simulation.machine import build_rates, build_step
 from trnsim.simulation.messages import refuse_many_messages
-from trnsim.training import Bodies, Communication, Contraction, contract, fold, populate
+from trnsim.training import Bodies, Communication, Contraction, Steady, contract, fold, populate
 
 if TYPE_CHECKING:
     from trnsim.engine import Account, Cohort, Window
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Machine
-    from trnsim.training import Folding, Member, StepSpec
+    from trnsim.training import Folding, Member, Rates, StepSpec
 
     Members = tuple[Member, ...]
 
@@ -90,8 +92,9 @@ def _contracted(
     return contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
 
 
-def run_again(scenario: Scenario, machine: Machine, run: Simulated, spec: StepSpec) -> Window | None:
+def run_again(scenario: Scenario, machine: Machine, run: Simulated, rates: Rates) -> Window | None:
     """Return the last step with other rates; None where the fold of the run does not hold for them."""
+    spec = replace(run.spec, rates=rates)
     if isinstance(run.folding, Contraction):
         bodies = Bodies(lambda: _new_engine(scenario, machine))
         found = _play(scenario, machine, spec, run.folding, bodies)
@@ -119,8 +122,11 @@ def _play(
 
 def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> _Played:
     engine = _new_engine(scenario, machine)
-    members = populate(engine, spec, folding)
+    steady = Steady(engine) if spec.folding and engine.holds_groups_together else None
+    members = populate(engine, spec, folding, steady)
     engine.run()
+    if steady is not None:
+        steady.settle()
     return _Played(engine.events, len(members), members)
 
 

@@ -11,6 +11,7 @@ from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_
 from trnsim.training.rates import Rates
 from trnsim.training.spec import StepSpec
 from trnsim.training.stages import Stage, VirtualStage
+from trnsim.training.steady import Steady
 from trnsim.training.story import (
     RECEIVE_ACTIVATION,
     RECEIVE_GRADIENT,
@@ -46,6 +47,7 @@ __all__ = [
     "Rates",
     "Stage",
     "StagePasses",
+    "Steady",
     "StepSpec",
     "UnservedGroupError",
     "VirtualStage",

@@ -8,9 +8,11 @@ all steps, whose ranks would have come to each of its collectives when those of 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity, Cohort, Collective
+from trnsim.training.steady import Steady
 from trnsim.training.story import Neighbourhood, RankPlan, Step
 
 if TYPE_CHECKING:
@@ -70,10 +72,15 @@ class Team(Cohort):
         self.passed_ps = 0
         self._entrant: Entrant | None = entrant
 
-    def live(self, near: Neighbourhood) -> Story:
+    def live(self, near: Neighbourhood, steady: Steady) -> Story:
         """Go through the passes."""
-        yield from Step.of(self, self.plan, near, 0).passes()
+        yield from Step.of(self, self.plan, near, 0, steady).passes()
         self.passed_ps = self.engine.now_ps
+
+    def shift(self, later_ps: int) -> None:
+        """Put off what comes after a steady state that was not simulated."""
+        self.launches_ps = [time_ps + later_ps for time_ps in self.launches_ps]
+        self.passed_ps += later_ps
 
     def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
         """Block until a message has arrived, and remember when one did before the first pass."""
@@ -111,15 +118,62 @@ class Team(Cohort):
         self.launches_ps.append(self.engine.now_ps)
         return group.call(self.engine, wait.name, key)
 
-    def arrivals_ps(self, entrant: Entrant) -> list[int]:
-        """Return when all ranks of another team would have come to each collective, let go when this one was."""
-        heads_ps = {id(own): other.head_ps for own, other in counterparts(self.plan, entrant.plan)}
-        found = [row.start_ps + heads_ps[id(row.operation)] for row in self.log.rows() if id(row.operation) in heads_ps]
-        return [entrant.joined_ps(self.message_ps and self.message_ps[1]), *found[1:]]
+    def joined_ps(self, entrant: Entrant) -> int:
+        """Return when all ranks of another team would have come to the first collective."""
+        return entrant.joined_ps(self.message_ps and self.message_ps[1])
 
-    def ready_ps(self) -> list[int]:
-        """Return when each collective began."""
-        return [row.ready_ps for row in self.log.rows() if isinstance(row.operation, Activity)]
+    def meetings(self) -> Iterator[_Meeting]:
+        """Yield its collectives."""
+        numbers = {id(activity): number for number, activity in enumerate(_all_activities(self.plan))}
+        for operation, start_ps, ready_ps, _ in self.log.rows():
+            if isinstance(operation, Activity):
+                yield _Meeting(numbers[id(operation)], ready_ps, ready_ps - start_ps)
+
+
+class _Meeting(NamedTuple):
+    """A collective of a team in its passes.
+
+    Attributes
+    ----------
+    activity
+        Number of the activity in the plan.
+    ready_ps
+        When the whole tensor group had come to it.
+    spare_ps
+        What a team has until then.
+    """
+
+    activity: int
+    ready_ps: int
+    spare_ps: int
+
+
+class _Appointments(NamedTuple):
+    """The collectives of a tensor group in its passes.
+
+    Attributes
+    ----------
+    places
+        Its teams.
+    opened_ps
+        When all had come to the first.
+    later
+        Of each other, for each team: number of the activity, what the team has until it begins.
+    """
+
+    places: tuple[Place, ...]
+    opened_ps: int
+    later: frozenset[tuple[tuple[int, int], ...]]
+
+    def suit(self, teams: Mapping[Place, Team], entrants: Mapping[Place, Entrant]) -> bool:
+        """Say whether the last of other teams would come to each just when it began."""
+        if max(teams[place].joined_ps(entrants[place]) for place in self.places) != self.opened_ps:
+            return False
+        heads_ps = [[each.head_ps for each in _all_activities(entrants[place].plan)] for place in self.places]
+        return all(
+            max(heads[number] - spare_ps for heads, (number, spare_ps) in zip(heads_ps, meeting, strict=True)) == 0
+            for meeting in self.later
+        )
 
 
 class Body:
@@ -151,11 +205,14 @@ class Body:
             stage: Collective("tp", {team: team.ranks for (at, _), team in teams.items() if at == stage})
             for stage in {stage for stage, _ in teams}
         }
-        gradients = Collective("dp", {})
+        gradients, steady = Collective("dp", {}), Steady(engine)
         for place, team in teams.items():
             before, after = (None if other is None else teams[other] for other in neighbours[place])
-            engine.start(team, team.live(Neighbourhood(before, after, groups[place[0]], gradients, None, None)))
+            engine.start(team, team.live(Neighbourhood(before, after, groups[place[0]], gradients, None, None), steady))
         engine.run()
+        steady.settle()
+        for team in teams.values():
+            team.shift(steady.later_ps)
         self.events = engine.events
 
     def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
@@ -164,13 +221,17 @@ class Body:
         They would if their groups were ready for each collective when those of the body were: up to the first collective
         nothing differs, and each is followed by the same until the next.
         """
-        arrivals: defaultdict[int, list[list[int]]] = defaultdict(list)
-        for place, team in self.teams.items():
-            arrivals[place[0]].append(team.arrivals_ps(entrants[place]))
-        return all(
-            list(map(max, zip(*arrivals[stage], strict=True))) == team.ready_ps()
-            for (stage, _), team in self.teams.items()
-        )
+        return all(appointments.suit(self.teams, entrants) for appointments in self._appointments)
+
+    @cached_property
+    def _appointments(self) -> list[_Appointments]:
+        found = []
+        for stage in sorted({stage for stage, _ in self.teams}):
+            places = tuple(place for place in self.teams if place[0] == stage)
+            first, *later = zip(*(self.teams[place].meetings() for place in places), strict=True)
+            kinds = frozenset(tuple((each.activity, each.spare_ps) for each in meeting) for meeting in later)
+            found.append(_Appointments(places, first[0].ready_ps, kinds))
+        return found
 
 
 class Bodies:
@@ -229,7 +290,11 @@ def _courses(passes: StagePasses) -> Hashable:
     return passes.buckets, tuple(found)
 
 
+def _all_activities(plan: RankPlan) -> Iterator[Activity]:
+    for passes in plan.passes.values():
+        yield from _activities(passes)
+
+
 def counterparts(plan: RankPlan, other: RankPlan) -> Iterator[tuple[Activity, Activity]]:
     """Yield the activities of a plan, each with that of another at the same place."""
-    for place, passes in plan.passes.items():
-        yield from zip(_activities(passes), _activities(other.passes[place]), strict=True)
+    return zip(_all_activities(plan), _all_activities(other), strict=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trnsim.training.folding import Folding, Node
     from trnsim.training.spec import StepSpec
     from trnsim.training.stages import VirtualStage
+    from trnsim.training.steady import Steady
     from trnsim.workload import Exchange
 
 
@@ -31,7 +32,7 @@ class Member(Record):
     plan: RankPlan
 
 
-def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, ...]:
+def populate(engine: Engine, spec: StepSpec, folding: Folding, steady: Steady | None = None) -> tuple[Member, ...]:
     """Make the cohorts of a folded step and start their stories.
 
     Parameters
@@ -42,6 +43,8 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, 
         The step.
     folding
         Its ranks, folded.
+    steady
+        Looks for steady states.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding) -> tuple[Member, 
         before, after = (cohorts[colours[other]] if other >= 0 else None for other in folding.neighbours[example])
         tensor, sharing, copies, tied = (groups.get((axis, cohort)) for axis in ("tp", "dp", "dp copies", "tied"))
         near = Neighbourhood(before, after, tensor, sharing, copies, tied)
-        engine.start(cohort, train(cohort, members[-1].plan, near, spec.steps))
+        engine.start(cohort, train(cohort, members[-1].plan, near, spec.steps, steady))
     return tuple(members)
 
 

@@ -78,6 +78,10 @@ class Launched(NamedTuple):
     wait: Wait
     transfer: Transfer
 
+    def situation(self, rank: Cohort, now_ps: int) -> tuple[Hashable, ...]:
+        """Return how it stands, times counted from now."""
+        return self.wait, *self.call.situation(rank, now_ps)
+
 
 class DataParallel(Struct):
     """One step of one rank, as its data-parallel groups see it.
@@ -104,6 +108,12 @@ class DataParallel(Struct):
     pending: list[Launched] = field(default_factory=list)
     gathering: dict[int, Launched] = field(default_factory=dict)
     beside: list[Launched] = field(default_factory=list)
+
+    def situation(self, now_ps: int) -> Hashable:
+        """Return what is on its way or not waited for yet, times counted from now."""
+        gathering = tuple((number, each.situation(self.rank, now_ps)) for number, each in self.gathering.items())
+        lists = (tuple(each.situation(self.rank, now_ps) for each in found) for found in (self.pending, self.beside))
+        return gathering, *lists
 
     def begin(self) -> None:
         """Ask for all the weights that other ranks have updated, where passes wait for them; those needed first, first."""

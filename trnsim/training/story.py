@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from trnsim.engine import Activity, Wait
 from trnsim.record import Record
+from trnsim.schedules import borders
 from trnsim.training.data_parallel import DataParallel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Mapping
 
     from trnsim.engine import Cohort, Collective, Story, Transfer
     from trnsim.schedules import Pass
     from trnsim.training.data_parallel import Exchanges
     from trnsim.training.passes import StagePasses
+    from trnsim.training.steady import Steady
 
 RECEIVE_ACTIVATION = Wait("receive activation", "bubble", "exposed_pp")
 RECEIVE_GRADIENT = Wait("receive gradient", "bubble", "exposed_pp")
@@ -77,7 +80,7 @@ class Neighbourhood(NamedTuple):
     tied: Collective | None
 
 
-def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int) -> Story:
+def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int, steady: Steady | None = None) -> Story:
     """Live through training steps.
 
     Parameters
@@ -90,17 +93,14 @@ def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int) -> Stor
         With whom.
     steps
         How many steps. >= 1.
+    steady
+        Looks for steady states in the passes; None where they are not to be looked for.
     """
     for step in range(steps):
-        trainer = Step.of(rank, plan, near, step)
+        trainer = Step.of(rank, plan, near, step, steady)
         yield from trainer.passes()
         yield from trainer.update()
         rank.end_step()
-
-
-def _by_virtual_stage(turns: Iterable[tuple[int, Pass]]) -> dict[int, int]:
-    """Return the number of the last of the turns through each virtual stage."""
-    return {turn.virtual_stage: number for number, turn in turns}
 
 
 class _Content(NamedTuple):
@@ -110,36 +110,98 @@ class _Content(NamedTuple):
     microbatch: int
     virtual_stage: int
 
+    def counted_from(self, microbatch: int) -> tuple[str, int, int]:
+        """Return what it is, in microbatches after another."""
+        return self.what, self.microbatch - microbatch, self.virtual_stage
+
     def __str__(self) -> str:
         return f"{self.what} of microbatch {self.microbatch} for virtual stage {self.virtual_stage}"
 
 
-class Step(Record):
-    """One step of one rank."""
+class Step(Struct, eq=False):
+    """One step of one rank.
+
+    Parameters
+    ----------
+    turn
+        Number of the pass that is going on.
+    skipped
+        Microbatches that are not simulated; by these a microbatch is called less than its number from then on, as those
+        are that are on their way.
+    row
+        Row of the rank's log with which the turn began.
+    """
 
     rank: Cohort
     plan: RankPlan
     near: Neighbourhood
     data: DataParallel
     step: int
+    steady: Steady | None
+    turn: int = 0
+    skipped: int = 0
+    row: int = 0
 
     @classmethod
-    def of(cls, rank: Cohort, plan: RankPlan, near: Neighbourhood, step: int) -> Step:
+    def of(cls, rank: Cohort, plan: RankPlan, near: Neighbourhood, step: int, steady: Steady | None = None) -> Step:
         """Return a step of a rank that has not begun."""
         data = DataParallel(rank, plan.exchanges, near.tensor, near.sharing, near.copies, step)
-        return cls(rank, plan, near, data, step)
+        return cls(rank, plan, near, data, step, steady)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no pass left."""
+        return self.turn >= len(self.plan.turns)
 
     def passes(self) -> Story:
         """Go forward and backward in the order of the schedule."""
         self.data.begin()
-        turns = list(enumerate(self.plan.turns))
-        first_forward = _by_virtual_stage((number, turn) for number, turn in reversed(turns) if turn.kind == "F")
-        last_backward = _by_virtual_stage((number, turn) for number, turn in turns if turn.kind == "B")
-        for number, turn in turns:
+        turns = self.plan.turns
+        special = borders(turns)
+        while self.turn < len(turns):
+            if self.steady is not None:
+                self.row = len(self.rank.log)
+                self.steady.begin(self)
+            turn, is_border = turns[self.turn], self.turn in special
+            if self.skipped:
+                turn = turn._replace(microbatch=turn.microbatch - self.skipped)
             if turn.kind == "F":
-                yield from self.forward(turn, is_first=number == first_forward[turn.virtual_stage])
+                yield from self.forward(turn, is_first=is_border)
             else:
-                yield from self.backward(turn, is_last=number == last_backward[turn.virtual_stage])
+                yield from self.backward(turn, is_last=is_border)
+            self.turn += 1
+
+    def leave_out(self, turns: int, times: int) -> int:
+        """Go on so many times so many turns later when the one that is going on is over; return how many that is."""
+        later = self.turn + turns * times
+        self.skipped += self.plan.turns[later].microbatch - self.plan.turns[self.turn].microbatch
+        self.turn = later
+        return turns * times
+
+    def outline(self, turn: int, now_ps: int) -> Hashable:
+        """Return how far the rank is in the passes: turns after another one, operations after that, since when.
+
+        Parameters
+        ----------
+        turn
+            From which turns are counted, since the same turn is not done twice.
+        now_ps
+            From when times are counted.
+        """
+        return self.turn - turn, len(self.rank.log) - self.row, self.rank.at_work_ps(now_ps)
+
+    def situation(self, now_ps: int) -> Hashable:
+        """Return what waits for the rank and is on its way.
+
+        Where that and the outline are the same for all ranks as they were before, they do the same from then on.
+        """
+        microbatch = self.plan.turns[self.turn].microbatch - self.skipped
+        messages = tuple(
+            (sender, content.counted_from(microbatch), has_come)
+            for sender, content, has_come in self.rank.messages
+            if isinstance(content, _Content)
+        )
+        return messages, self.rank.situation(now_ps), self.data.situation(now_ps)
 
     def forward(self, turn: Pass, *, is_first: bool) -> Story:
         """Receive an activation, work, send the result on."""
