@@ -148,11 +148,12 @@ def _range(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[float,
 
     That is found for one step, from a cold start, folded, without perturbations.
     """
-    plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", steps=1))
-    if plain != scenario:
+    plain = scenario
+    if scenario.perturbations or scenario.run.folding == "off":
+        plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", steps=1))
         machine = build_machine(plain) if scenario.perturbations else machine
         run = run_engine(plain, machine, folding=True)
-    time_s = run.window.duration_s
+    time_s = run.window.first_step_s
     windows = (run_again(plain, machine, run, build_rates(plain, bound)) for bound in ("low", "high"))
     slow_s, fast_s = (time_s if window is None else window.duration_s for window in windows)
     return slow_s / time_s, fast_s / time_s
