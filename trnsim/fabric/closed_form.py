@@ -254,15 +254,18 @@ class ClosedFormFabric(Record, eq=False, dict=True):
     def _as_priced(self, layout: Layout) -> Layout:
         """Forget which chips of its servers a group has, where that makes no difference to what it pays.
 
-        It makes one only if a switch group that ends inside a server may hold members of two servers.
+        It makes one only if a switch group that ends inside a server may hold members of two servers; and no chip then
+        makes one for a group with one chip of each server, as long as no switch group ends between the two.
         """
         moved = renumbered(layout, self.cluster.server_topology.server)
         if layout.in_one_server:
             return moved
         chips = self._paths.chips
+        blocks = [block for block in self._paths.blocks if block < self.cluster.chips]
         apart = chips - max(layout.spread, moved.spread)
-        whole = all(block % chips == 0 or block <= apart or block >= self.cluster.chips for block in self._paths.blocks)
-        return moved if whole else layout
+        if all(block % chips == 0 or block <= apart for block in blocks):
+            return moved
+        return layout.on_first_chips(math.gcd(chips, *blocks)) if layout.spread == 0 else layout
 
     def _struck_members(self, group: Group) -> dict[int, int]:
         if not self.impairments.of_links:

@@ -101,6 +101,11 @@ class Layout(Record):
         servers = (repetition * self.server_step for repetition in range(members // len(self.unit)))
         return [server * chips + offset for server in servers for offset in offsets]
 
+    def on_first_chips(self, chips: int) -> Layout:
+        """Return the layout with each member on the first of as many chips as its own is one of."""
+        unit = tuple(Slot(slot.server, slot.chip // chips * chips, slot.core) for slot in self.unit)
+        return Layout(self.size, unit, self.first_server, self.server_step)
+
     def slot(self, member: int) -> Slot:
         """Return the place of a member in the cluster."""
         repetition, place = divmod(member, len(self.unit))

@@ -128,7 +128,7 @@ def error_band(scenario: Scenario, machine: Machine, run: Simulated, memory_byte
         error = family.errors[found]
         source = f"mean error of {family.name} where steps are {found}{_fitted_otherwise(scenario)}: {error.source}"
         return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), source)
-    slow_s, fast_s = (time_s * share for share in _range(scenario, machine, run))
+    slow_s, fast_s = _range(scenario, machine, run)
     rows = "1 measured row" if family.measured_rows == 1 else f"{family.measured_rows} measured rows"
     where = f", none of them {found}" if family.errors else ""
     source = f"the range of the parameters of {family.name}, {rows}{where}{_fitted_otherwise(scenario)}"
@@ -144,19 +144,20 @@ def _fitted_otherwise(scenario: Scenario) -> str:
 
 
 def _range(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[float, float]:
-    """Return by what a step takes longer with the family's numbers at the slow end of their ranges, and at the fast end.
+    """Return how long a step takes with the family's numbers at the slow end of their ranges, and at the fast end.
 
-    That is found for one step, from a cold start, folded, without perturbations.
+    By what that is longer or shorter is found for a first step, folded, without perturbations.
     """
+    time_s = run.window.duration_s
     plain = scenario
     if scenario.perturbations or scenario.run.folding == "off":
         plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", steps=1))
         machine = build_machine(plain) if scenario.perturbations else machine
         run = run_engine(plain, machine, folding=True)
-    time_s = run.window.first_step_s
+    first_s = run.window.first_step_s
     windows = (run_again(plain, machine, run, build_rates(plain, bound)) for bound in ("low", "high"))
-    slow_s, fast_s = (time_s if window is None else window.duration_s for window in windows)
-    return slow_s / time_s, fast_s / time_s
+    slow_s, fast_s = (first_s if window is None else window.duration_s for window in windows)
+    return slow_s * (time_s / first_s), fast_s * (time_s / first_s)
 
 
 def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:
