@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -40,5 +41,8 @@ def fingerprint(cohorts: Iterable[Cohort]) -> str:
 
 def _digest(log: Log) -> bytes:
     found = hashlib.sha256("\n".join(operation.name for operation in log.operations).encode())
-    found.update(",".join(map(str, log.times_ps)).encode())
+    times_ps = log.times_ps[:]
+    if sys.byteorder == "big":
+        times_ps.byteswap()
+    found.update(times_ps.tobytes())
     return found.digest()

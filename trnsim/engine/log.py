@@ -48,7 +48,7 @@ class Log:
     def extend(self, other: Log, later_ps: int, instead: Mapping[int, Operation]) -> None:
         """Append all rows of another log, later by some time, with other operations instead of some, by identity."""
         self.operations.extend(instead.get(id(operation), operation) for operation in other.operations)
-        self.times_ps.extend(array("q", (time_ps + later_ps for time_ps in other.times_ps)))
+        self.times_ps.extend([time_ps + later_ps for time_ps in other.times_ps] if later_ps else other.times_ps)
 
     def repeated(self, repeats: Iterable[tuple[int, int, int, int]]) -> Log:
         """Return the log with some rows repeated, and what follows them later.

@@ -57,8 +57,15 @@ class Machine(Record):
         return {**inside, **self.cluster.link_rates()}
 
 
-def build_machine(scenario: Scenario) -> Machine:
+def build_machine(scenario: Scenario, like: Machine | None = None) -> Machine:
     """Place the ranks of a scenario on its cluster.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    like
+        Of a scenario that differs from it in its perturbations alone; what does not depend on them is shared.
 
     Raises
     ------
@@ -68,10 +75,11 @@ def build_machine(scenario: Scenario) -> Machine:
     layout, cluster = scenario.layout, scenario.cluster
     mesh = Mesh({axis: getattr(layout, axis) for axis in ("tp", "cp", "pp", "dp")}, layout.order)
     placement = Placement(scenario.ranks_per_chip, cluster.server.chips, _chip_order(scenario))
-    topology = cluster_topology(cluster.server, cluster.servers, cluster.fabric)
+    topology = like.cluster if like else cluster_topology(cluster.server, cluster.servers, cluster.fabric)
     places = Places(cluster.server, cluster.servers, topology.fabric)
     impairments, hits = impair(scenario.perturbations, places, scenario.run.seed)
-    fabric = ClosedFormFabric(topology, placement, impairments)
+    is_as_before = like is not None and like.impairments.links == impairments.links
+    fabric = like.fabric if like and is_as_before else ClosedFormFabric(topology, placement, impairments)
     chunk = _chunk(topology, fabric) if scenario.run.fidelity == "chunk" else None
     return Machine(mesh, placement, topology, fabric, impairments, hits, chunk)
 

@@ -152,7 +152,7 @@ def _range(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[float,
     plain = scenario
     if scenario.perturbations or scenario.run.folding == "off":
         plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", steps=1))
-        machine = build_machine(plain) if scenario.perturbations else machine
+        machine = build_machine(plain, machine)
         run = run_engine(plain, machine, folding=True)
     first_s = run.window.first_step_s
     windows = (run_again(plain, machine, run, build_rates(plain, bound)) for bound in ("low", "high"))

@@ -69,9 +69,14 @@ class Impairments(Record, eq=False):
     trunks: Mapping[Trunk, float] = field(default_factory=dict)
 
     @property
+    def links(self) -> tuple[object, ...]:
+        """All that there is but slow chips."""
+        return self.nics, self.cables, self.trunks
+
+    @property
     def of_links(self) -> bool:
         """Whether any link is impaired."""
-        return bool(self.nics or self.cables or self.trunks)
+        return any(self.links)
 
 
 class Hits(NamedTuple):

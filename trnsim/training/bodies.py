@@ -8,7 +8,6 @@ all steps, whose ranks would have come to each of its collectives when those of 
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity, Cohort, Collective
@@ -210,6 +209,7 @@ class Body:
             before, after = (None if other is None else teams[other] for other in neighbours[place])
             engine.start(team, team.live(Neighbourhood(before, after, groups[place[0]], gradients, None, None), steady))
         engine.run()
+        self._appointments = [_appointments(stage, teams) for stage in groups]  # what is left out brings no others
         steady.settle()
         for team in teams.values():
             team.shift(steady.later_ps)
@@ -223,15 +223,12 @@ class Body:
         """
         return all(appointments.suit(self.teams, entrants) for appointments in self._appointments)
 
-    @cached_property
-    def _appointments(self) -> list[_Appointments]:
-        found = []
-        for stage in sorted({stage for stage, _ in self.teams}):
-            places = tuple(place for place in self.teams if place[0] == stage)
-            first, *later = zip(*(self.teams[place].meetings() for place in places), strict=True)
-            kinds = frozenset(tuple((each.activity, each.spare_ps) for each in meeting) for meeting in later)
-            found.append(_Appointments(places, first[0].ready_ps, kinds))
-        return found
+
+def _appointments(stage: int, teams: Mapping[Place, Team]) -> _Appointments:
+    places = tuple(place for place in teams if place[0] == stage)
+    first, *later = zip(*(teams[place].meetings() for place in places), strict=True)
+    kinds = frozenset(tuple((each.activity, each.spare_ps) for each in meeting) for meeting in later)
+    return _Appointments(places, first[0].ready_ps, kinds)
 
 
 class Bodies:

@@ -64,15 +64,19 @@ def sorts_of(
 
     Healthy replicas are counted, others are looked at one by one.
     """
-    members: defaultdict[int, list[int]] = defaultdict(list)
-    for replica in wrong:
-        members[teams.class_of(replica)].append(replica)
+    members: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    slow: defaultdict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+    for replica, blemish in wrong.items():
+        members[teams.class_of(replica)][replica] = 1
+        for stage, tensor, speed in blemish.speeds:
+            slow[replica, stage][tensor] = speed
     numbers: dict[Hashable, int] = {}
     found: list[Sort] = []
     of_class = []
     for number, each in enumerate(teams.classes):
+        replicas = members.get(number, {each.first: each.replicas})
         kinds = tuple(
-            _kinds_of_stage(spec, parts, stage=stage, listed=members[number], each=each, tensors=sizes.tp)
+            _kinds_of_stage(spec, parts, slow, stage=stage, replicas=replicas, tensors=sizes.tp)
             for stage in range(sizes.pp)
         )
         sort = Sort(each.first, each.replicas, each.like, kinds)
@@ -101,20 +105,28 @@ def _together(one: Sort, other: Sort) -> Sort:
 def _kinds_of_stage(
     spec: StepSpec,
     parts: Mapping[tuple[int, int], tuple[int, int]],
+    slow: Mapping[tuple[int, int], Mapping[int, float]],
     *,
     stage: int,
-    listed: Sequence[int],
-    each: ReplicaClass,
+    replicas: Mapping[int, int],
     tensors: int,
 ) -> tuple[Kind, ...]:
-    """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank."""
+    """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank.
+
+    Replicas without slow ranks there are counted, others are looked at one by one.
+    """
     counts: Counter[tuple[int, int, float]] = Counter()
     firsts: dict[tuple[int, int, float], int] = {}
     strides = [spec.mesh.stride(axis) for axis in Coordinates._fields]
-    for replica in listed or (each.first,):
+    healthy = [replica for replica in replicas if (replica, stage) not in slow]
+    looked_at = {replica: replicas[replica] for replica in replicas if (replica, stage) in slow}
+    if healthy:
+        looked_at[min(healthy)] = sum(replicas[replica] for replica in healthy)
+    for replica, count in looked_at.items():
+        speeds = slow.get((replica, stage), {})
         for tensor in range(tensors):
             rank = sum(map(mul, (tensor, stage, replica), strides))
-            kind = (*parts[stage, tensor], spec.slow.get(rank, 1.0))
-            counts[kind] += 1 if listed else each.replicas
+            kind = (*parts[stage, tensor], speeds.get(tensor, 1.0))
+            counts[kind] += count
             firsts[kind] = min(rank, firsts.get(kind, rank))
     return tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts))
