@@ -4,103 +4,36 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 import pytest
-from hypothesis import given, reject, settings
+from drawn_steps import (
+    SERVERS,
+    Drawn,
+    busy_times,
+    layouts,
+    of_a_scenario,
+    of_drawn_prices,
+    palettes,
+    slow_chips,
+    speeds,
+)
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import single_chip_server, switched_server, torus_server
-from msgspec.structs import replace
 from reference import oracle, translated
-from small import load_small
 
-from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer, Wait, refine
-from trnsim.errors import InputError
-from trnsim.fabric import Price, Task
-from trnsim.simulation.machine import build_machine, build_rates, build_step
-from trnsim.training import Communication, RankPrices, Rates, fold, populate, slow_ranks
+from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from trnsim.engine import Story
-    from trnsim.hardware import Server
-    from trnsim.scenario import Scenario
-    from trnsim.training import Bucket, Folding, Member, StepSpec
-    from trnsim.workload import Exchange
-
-SERVERS = [single_chip_server(), torus_server([2, 2]), torus_server([3]), switched_server(2, 1, 2)]
-SHAPES = [(2, 2, 2), (2, 3, 1), (1, 3, 2), (1, 2, 4), (2, 3, 2), (2, 1, 4), (4, 2, 1), (1, 4, 2), (1, 1, 4), (1, 1, 1)]
-"""Sizes of tp, pp, dp: most have all three, because there transfers of several axes meet."""
 
 
-@st.composite
-def layouts(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw what a scenario says about a small mesh and what it does."""
-    tp, pp, dp = draw(st.sampled_from(SHAPES))
-    kind = draw(st.sampled_from(["1f1b", "gpipe", "interleaved-1f1b", "breadth-first"])) if pp > 1 else "1f1b"
-    virtual_stages = 2 if kind in {"interleaved-1f1b", "breadth-first"} else 1
-    rounds = draw(st.integers(1, 2))
-    return {
-        "layout__order": ["cp", *draw(st.permutations(["tp", "dp", "pp"]))],
-        "layout__tp": tp,
-        "layout__pp": pp,
-        "layout__dp": dp,
-        "layout__zero": draw(st.integers(0, 3)),
-        "layout__zero_group": draw(st.sampled_from(["all", 2])) if dp == 4 else "all",
-        "layout__reshard_after_forward": draw(st.sampled_from(["true", "false"])),
-        "layout__rank": draw(st.sampled_from(["chip", "logical_core"])),
-        "model__layers": pp * virtual_stages * draw(st.integers(1, 2)),
-        "model__tied_embeddings": draw(st.sampled_from(["true", "false"])),
-        "training__global_batch": rounds * dp * (pp if virtual_stages > 1 else 2),
-        "training__bucket_parameters": draw(st.sampled_from(["1e6", "20e6"])),
-        "training__data_parallel_overlap": draw(st.sampled_from(["buckets", "prefetch", "none"])),
-        "training__prefetch": draw(st.integers(1, 3)),
-        "training__recompute": draw(st.sampled_from(["none", "selective", "full"])),
-        "schedule__kind": kind,
-        "schedule__virtual_stages": virtual_stages,
-        "schedule__sends": draw(st.sampled_from(["blocking", "overlapped"])),
-        "run__steps": draw(st.integers(1, 2)),
-        "run__fidelity": draw(st.sampled_from(["flow", "flow", "closed_form"])),
-    }
-
-
-def loaded(folder: Path, layout: dict[str, Any], **overrides: Any) -> Scenario:
-    try:
-        return load_small(folder, **layout, **overrides)
-    except InputError:  # what is drawn contradicts itself
-        reject()
-
-
-slow_chips = st.dictionaries(st.integers(0, 7), st.sampled_from([0.3, 0.7, 0.95]), max_size=2)
-
-
-def slowed(spec: StepSpec, chips: dict[int, float]) -> StepSpec:
-    """Return the step with some chips slower than the others."""
-    impairments = replace(spec.impairments, chips=chips)
-    slow = slow_ranks(spec.mesh, spec.placement, impairments)
-    return replace(spec, impairments=impairments, slow=slow)
-
-
-def on_server(scenario: Scenario, server: Server) -> Scenario:
-    """Move a scenario to as many small servers as it takes."""
-    servers = -(-scenario.ranks // (server.chips * scenario.ranks_per_chip))
-    return replace(scenario, cluster=replace(scenario.cluster, server=server, servers=servers))
-
-
-def live(spec: StepSpec, folding: Folding, scenario: Scenario) -> tuple[Member, ...]:
-    """Let the cohorts of a folded step live."""
-    engine = Engine(links_are_shared=scenario.run.fidelity == "flow")
-    members = populate(engine, spec, folding)
-    engine.run()
-    return members
-
-
-def compare(spec: StepSpec, scenario: Scenario, unfolded: Folding, folded: Folding) -> list[oracle.Diary]:
+def compare(drawn: Drawn) -> list[oracle.Diary]:
     """Hold a step with and without folding against the oracle; return what the oracle says."""
-    members = live(spec, unfolded, scenario)
-    shared = scenario.run.fidelity == "flow"
+    members, _ = drawn.live(drawn.unfolded)
+    spec, shared = drawn.spec, drawn.scenario.run.fidelity == "flow"
     machine = translated.machine(
         members, spec.mesh, sharing=spec.sharding.group, steps=spec.steps, links_are_shared=shared
     )
@@ -108,7 +41,7 @@ def compare(spec: StepSpec, scenario: Scenario, unfolded: Folding, folded: Foldi
     for member in members:
         rank = member.node.first_rank
         assert (rank, translated.diary(member)) == (rank, expected[rank])
-    cohorts = live(spec, folded, scenario)
+    cohorts, _ = drawn.live(drawn.folded, is_watched=True)
     found: Counter[str] = Counter()
     for member in cohorts:
         assert translated.diary(member) == expected[member.node.first_rank]
@@ -117,85 +50,12 @@ def compare(spec: StepSpec, scenario: Scenario, unfolded: Folding, folded: Foldi
     return expected
 
 
-def of_a_scenario(folder: Path, layout: dict[str, Any], chips: dict[int, float], server: Server) -> None:
-    # Blocks of a model, priced on small servers that groups and replicas straddle.
-    scenario = on_server(loaded(folder, layout, cluster__servers=4), server)
-    machine = build_machine(scenario)
-    spec = slowed(build_step(scenario, machine, build_rates(scenario), folding=False), chips)
-    communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
-    unfolded, folded = (
-        fold(replace(spec, folding=folding), communication, machine.meeting_tier, machine.blocks)
-        for folding in (False, True)
-    )
-    compare(spec, scenario, unfolded, folded)
+def a_scenario_agrees(folder: Path, **drawn: Any) -> None:
+    compare(of_a_scenario(folder, **drawn))
 
 
-class DrawnPrices(Communication):
-    """Transfers of a few picoseconds: links bind everywhere, and much happens at the same instant.
-
-    All members of a group pay the same; of equal groups only some do.
-    """
-
-    def __init__(self, spec: StepSpec, palette: Sequence[Price], seed: int) -> None:
-        self._spec = spec
-        self._palette = palette
-        self._seed = seed
-
-    def prices(
-        self, place: tuple[int, int, int], exchanges: Iterable[Exchange], buckets: Sequence[Bucket]
-    ) -> RankPrices:
-        spec, (tensor, stage, replica) = self._spec, place
-        last, goes_round, sharding = spec.mesh.size("pp") - 1, spec.virtual_stages > 1, spec.sharding
-        is_tied = spec.model.tied_embeddings and last and stage in {0, last}
-
-        def for_each(what: str, where: int, *, is_due: bool) -> tuple[Price, ...]:
-            return tuple(self._price(what, number, tensor, stage, where) for number in range(len(buckets) * is_due))
-
-        return RankPrices(
-            tensor={(each.op, each.bytes): self._price(each, stage, replica) for each in exchanges},
-            send_activation=self._price("activation", *place) if stage < last or goes_round else None,
-            send_gradient=self._price("gradient", *place) if stage or goes_round else None,
-            reduce=for_each("reduce", replica // sharding.group, is_due=sharding.group > 1),
-            merge=for_each("merge", replica % sharding.group, is_due=sharding.copies > 1),
-            gather=for_each("gather", replica // sharding.group, is_due=sharding.group > 1 and sharding.zero > 0),
-            tied=self._price("tied", tensor, replica) if is_tied else None,
-        )
-
-    def _price(self, *key: object) -> Price:
-        return self._palette[crc32(repr((self._seed, key)).encode()) % len(self._palette)]
-
-
-def drawn_price(alone_ps: int, busy_ps: dict[str, int]) -> Price:
-    """Return the price of a transfer, given as its time alone and its times on links."""
-    busy_s = {kind: each * 1e-12 for kind, each in busy_ps.items()}
-    return Price((alone_ps + sum(busy_ps.values())) * 1e-12, {}, "efa", Task("drawn", "drawn", 0.0), busy_s)
-
-
-def on_other_links(price: Price) -> Price:
-    """Return a price of the same time, spent on links of the other kind."""
-    other = {"efa": "sled", "sled": "efa"}
-    return replace(price, busy_s={other[kind]: busy_s for kind, busy_s in price.busy_s.items()})
-
-
-def of_drawn_prices(
-    folder: Path, layout: dict[str, Any], chips: dict[int, float], palette: list[Price], seed: int, speed: float
-) -> None:
-    # The same blocks and groups; operators and transfers of some picoseconds, so that every link binds.
-    scenario = loaded(folder, layout)
-    machine = build_machine(scenario)
-    rates = Rates(speed, speed / 10, 1.0, 1.0, {}, "hidden", 0.0, 0.0, 0.0, 0.0)
-    spec = slowed(build_step(scenario, machine, rates, folding=False), chips)
-    unfolded = fold(
-        spec, DrawnPrices(spec, [*palette, on_other_links(palette[0])], seed), machine.meeting_tier, machine.blocks
-    )
-    colouring = refine([node.colour for node in unfolded.nodes], unfolded.meetings, unfolded.neighbours)
-    folded = replace(unfolded, colouring=colouring)
-    compare(spec, scenario, unfolded, folded)
-
-
-busy_times = st.dictionaries(st.sampled_from(["efa", "sled"]), st.integers(1, 60), min_size=1, max_size=2)
-palettes = st.lists(st.builds(drawn_price, st.integers(0, 15), busy_times), min_size=1, max_size=5)
-speeds = st.sampled_from([1e21, 5e21, 1e24])
+def drawn_prices_agree(folder: Path, **drawn: Any) -> None:
+    compare(of_drawn_prices(folder, **drawn))
 
 
 class Crossing(NamedTuple):
@@ -277,12 +137,12 @@ scenarios = given(layout=layouts(), chips=slow_chips, server=st.sampled_from(SER
 steps = given(layout=layouts(), chips=slow_chips, palette=palettes, seed=st.integers(0, 99), speed=speeds)
 crossings = given(st.lists(crossing, min_size=2, max_size=8))
 
-test_scenarios = settings(max_examples=50)(scenarios(of_a_scenario))
-test_drawn_prices = settings(max_examples=80)(steps(of_drawn_prices))
+test_scenarios = settings(max_examples=50)(scenarios(a_scenario_agrees))
+test_drawn_prices = settings(max_examples=80)(steps(drawn_prices_agree))
 test_crossings = settings(max_examples=200)(crossings(of_crossings))
 
-test_many_scenarios = pytest.mark.slow(settings(max_examples=2000)(scenarios(of_a_scenario)))
-test_many_drawn_prices = pytest.mark.slow(settings(max_examples=4000)(steps(of_drawn_prices)))
+test_many_scenarios = pytest.mark.slow(settings(max_examples=2000)(scenarios(a_scenario_agrees)))
+test_many_drawn_prices = pytest.mark.slow(settings(max_examples=4000)(steps(drawn_prices_agree)))
 test_many_crossings = pytest.mark.slow(settings(max_examples=10_000)(crossings(of_crossings)))
 
 

@@ -79,7 +79,12 @@ def simulate(scenario: Scenario) -> Result:
         tiers=traffic.tier_facts(run.spec.mesh, sent),
         waterfall=facts.waterfall_facts(scenario, run),
         assumptions=assumptions(scenario),
-        derived={**cohort_notes(machine, run), **traffic.derived_algorithms(sent), **scenario.derived},
+        derived={
+            **cohort_notes(machine, run),
+            **_steady_notes(run),
+            **traffic.derived_algorithms(sent),
+            **scenario.derived,
+        },
         defaults=scenario.defaults,
         warnings=(*scenario.warnings, *_warnings(scenario, run, memories)),
         perturbations=costs,
@@ -108,6 +113,13 @@ def run_scenario(scenario: Scenario, machine: Machine) -> Simulated:
         problem = Problem("collectives.algorithm", str(error), value=error.algorithm)
         raise InputError([problem], file=str(scenario.source)) from None
     return run
+
+
+def _steady_notes(run: Simulated) -> dict[str, str]:
+    """Say how much was not simulated because it repeats itself."""
+    if not run.repeated:
+        return {}
+    return {"steady state": f"{run.repeated:,} passes of cohorts repeat earlier ones, and were not simulated again"}
 
 
 def _warnings(scenario: Scenario, run: Simulated, memories: list[StageMemory]) -> Iterator[str]:

@@ -33,6 +33,8 @@ class Simulated(NamedTuple):
         The cohorts, by ascending first rank.
     window, account
         The last step, and where the time of the cohort that finishes last went in it.
+    repeated
+        Passes of cohorts that were not simulated, as they repeat earlier ones.
     bodies
         What replicas did in their passes, where these were simulated alone.
     """
@@ -45,6 +47,7 @@ class Simulated(NamedTuple):
     members: tuple[Member, ...]
     window: Window
     account: Account
+    repeated: int
     bodies: Bodies | None
 
     @property
@@ -109,15 +112,17 @@ class _Played(NamedTuple):
     events: int
     processes: int
     members: Members
+    repeated: int
 
 
 def _play(
     scenario: Scenario, machine: Machine, spec: StepSpec, contraction: Contraction, bodies: Bodies
 ) -> _Played | None:
     """Run teams and tails; return nothing if replicas were still at work when their gradients had been reduced."""
-    engine, known = _new_engine(scenario, machine), bodies.events
+    engine, known = _new_engine(scenario, machine), (bodies.events, bodies.repeated)
     teams = contraction.play(engine, spec, bodies)
-    return _Played(engine.events + bodies.events - known, teams.cohorts, teams.members) if teams.holds else None
+    events = engine.events + bodies.events - known[0]
+    return _Played(events, teams.cohorts, teams.members, bodies.repeated - known[1]) if teams.holds else None
 
 
 def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> _Played:
@@ -127,7 +132,7 @@ def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding)
     engine.run()
     if steady is not None:
         steady.settle()
-    return _Played(engine.events, len(members), members)
+    return _Played(engine.events, len(members), members, steady.turns if steady else 0)
 
 
 def _new_engine(scenario: Scenario, machine: Machine) -> Engine:
@@ -149,5 +154,14 @@ def _simulated(
     window = last_step([member.cohort for member in played.members])
     found = account(window.last, window)
     return Simulated(
-        played.events, played.processes, spec, communication, folding, played.members, window, found, bodies
+        played.events,
+        played.processes,
+        spec,
+        communication,
+        folding,
+        played.members,
+        window,
+        found,
+        played.repeated,
+        bodies,
     )

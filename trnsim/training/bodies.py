@@ -191,6 +191,8 @@ class Body:
     ----------
     teams
         What they did.
+    events, repeated
+        The events that this took, and the passes that were not simulated as they repeat earlier ones.
     """
 
     def __init__(
@@ -213,7 +215,7 @@ class Body:
         steady.settle()
         for team in teams.values():
             team.shift(steady.later_ps)
-        self.events = engine.events
+        self.events, self.repeated = engine.events, steady.turns
 
     def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
         """Say whether other teams of the same paces would do the same.
@@ -241,12 +243,12 @@ class Bodies:
 
     Attributes
     ----------
-    count, events
-        How many there are, and the events of all of them.
+    count, events, repeated
+        How many there are, and the sums of the others over all of them.
     """
 
     def __init__(self, new_engine: Callable[[], Engine]) -> None:
-        self.count = self.events = 0
+        self.count = self.events = self.repeated = 0
         self._new_engine = new_engine
         self._found: defaultdict[Hashable, list[Body]] = defaultdict(list)
         self._courses: dict[int, tuple[StagePasses, Hashable]] = {}
@@ -264,6 +266,7 @@ class Bodies:
         body = Body(self._new_engine(), entrants, neighbours)
         self.count += 1
         self.events += body.events
+        self.repeated += body.repeated
         self._found[key].append(body)
         return body
 

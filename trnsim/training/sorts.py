@@ -10,7 +10,7 @@ from trnsim.training.communication import Coordinates
 from trnsim.training.views import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping
 
     from trnsim.training.blemishes import Blemish
     from trnsim.training.replicas import ReplicaClass, Replicas

@@ -98,7 +98,7 @@ class Steady:
         if len(steps) < len(self._engine.cohorts) or any(other.step != leader.step or other.is_over for other in steps):
             return
         now_ps = self._engine.now_ps
-        outline = tuple(step.outline(leader.turn, now_ps) for step in steps)
+        outline = leader.step, *(step.outline(leader.turn, now_ps) for step in steps)
         if outline not in self._outlines:
             self._outlines.add(outline)
             return
