@@ -32,12 +32,15 @@ def test_events_and_cohorts_are_those_of_ten_servers_at_a_million_chips(results:
     assert len({result.engine.cohorts for result in results}) == 1
 
 
-def test_events_follow_microbatches_and_cohorts(results: list[trnsim.Result]) -> None:
+def test_events_follow_the_depth_of_the_pipeline_and_cohorts(results: list[trnsim.Result]) -> None:
     # A microbatch costs a cohort at most 6 events: forward and backward, a message after each, and a meeting in each
-    # where tensor ranks differ. Two cohorts a stage at most: a tensor group of 16 chips lies across both racks once.
+    # where tensor ranks differ. It is simulated until the pipeline is steady, and while it drains: about three times as
+    # many microbatches as there are stages. Two cohorts a stage at most: a tensor group of 16 chips lies across both racks
+    # once.
     for result in results:
-        assert result.engine.cohorts <= 2 * len(result.stages)
-        assert 2 * MICROBATCHES < result.engine.events / result.engine.cohorts < 6 * MICROBATCHES
+        stages = len(result.stages)
+        assert result.engine.cohorts <= 2 * stages
+        assert 2 * stages < result.engine.events / result.engine.cohorts < 6 * min(MICROBATCHES, 3 * stages)
 
 
 def test_shared_links_cost_events_only_where_transfers_meet(results: list[trnsim.Result]) -> None:
@@ -47,14 +50,14 @@ def test_shared_links_cost_events_only_where_transfers_meet(results: list[trnsim
     assert 0 < shared.events - alone.events < 64 * alone.cohorts
 
 
-def test_twice_the_microbatches_are_at_most_6_more_events_each() -> None:
-    # events(2 M) - events(M) <= 6 x cohorts x M, whatever the parts of a step that happen once.
+def test_twice_the_microbatches_cost_no_more_events() -> None:
+    # What a steady pipeline does again is not simulated again.
     once, twice = (
         trnsim.simulate(trnsim.load("trn3-ultraserver", ["run.steps=1", f"training.global_batch={2 * count}"])).engine
         for count in (36, 72)
     )
     assert once.cohorts == twice.cohorts == 9
-    assert 2 * 9 * 36 <= twice.events - once.events <= 6 * 9 * 36
+    assert 0 < once.events == twice.events < 6 * 9 * 36
 
 
 def test_run_of_a_million_chips_needs_no_table_package() -> None:

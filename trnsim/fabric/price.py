@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import field
+
 from trnsim.record import Record
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Price(Record):
         return (self.time_s, *self.busy_s.items())
 
 
-class Cost(Record):
+class Cost(Record, eq=False):
     """Prices of one operation for every size: all terms but the latency grow with the size.
 
     Parameters
@@ -82,6 +84,8 @@ class Cost(Record):
         Time per byte of the buffer that each kind of link takes as the slowest one of its phase.
     links_per_byte
         Bytes on all links of a kind, per byte of the buffer.
+    prices
+        Those that have been asked for, by size: ranks that pay the same share one.
     """
 
     op: str
@@ -89,6 +93,7 @@ class Cost(Record):
     latency_s: float
     seconds_per_byte: Mapping[str, float]
     links_per_byte: Mapping[str, float]
+    prices: dict[float, Price] = field(default_factory=dict)
 
     def price(self, size_bytes: float) -> Price:
         """Return the price for a buffer of `size_bytes`.
@@ -100,6 +105,11 @@ class Cost(Record):
         """
         if not size_bytes >= 0:
             raise ValueError(f"a buffer has at least 0 bytes, not {size_bytes}")
+        if size_bytes not in self.prices:
+            self.prices[size_bytes] = self._price(size_bytes)
+        return self.prices[size_bytes]
+
+    def _price(self, size_bytes: float) -> Price:
         busy_s = {kind: each * size_bytes for kind, each in self.seconds_per_byte.items()}
         parts = {LATENCY: self.latency_s} | busy_s
         slowest = max(parts, key=lambda part: parts[part])

@@ -158,18 +158,19 @@ def _fitted_otherwise(scenario: Scenario) -> str:
 def _range(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[float, float]:
     """Return how long a step takes with the family's numbers at the slow end of their ranges, and at the fast end.
 
-    By what that is longer or shorter is found for a first step, folded, without perturbations.
+    By what that is longer or shorter is found from ranks that are folded, without perturbations and single messages.
     """
-    time_s = run.window.duration_s
-    plain = scenario
+    time_s, plain = run.window.duration_s, scenario
     if scenario.perturbations or scenario.run.folding == "off":
-        plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", steps=1))
+        fidelity = "flow" if scenario.run.fidelity == "chunk" else scenario.run.fidelity
+        settings = replace(scenario.run, folding="auto", fidelity=fidelity)
+        plain = replace(scenario, perturbations=(), run=settings)
         machine = build_machine(plain, machine)
         run = run_engine(plain, machine, folding=True)
-    first_s = run.window.first_step_s
     windows = (run_again(plain, machine, run, build_rates(plain, bound)) for bound in ("low", "high"))
-    slow_s, fast_s = (first_s if window is None else window.duration_s for window in windows)
-    return slow_s * (time_s / first_s), fast_s * (time_s / first_s)
+    slow_s, fast_s = (run.window.duration_s if window is None else window.duration_s for window in windows)
+    share = time_s / run.window.duration_s
+    return slow_s * share, fast_s * share
 
 
 def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:

@@ -96,8 +96,8 @@ def _contracted(
 
 
 def run_again(scenario: Scenario, machine: Machine, run: Simulated, rates: Rates) -> Window | None:
-    """Return the first step with other rates; None where the fold of the run does not hold for them."""
-    spec = replace(run.spec, rates=rates, steps=1)
+    """Return the last step with other rates; None where the fold of the run does not hold for them."""
+    spec = replace(run.spec, rates=rates)
     if isinstance(run.folding, Contraction):
         bodies = Bodies(lambda: _new_engine(scenario, machine))
         found = _play(scenario, machine, spec, run.folding, bodies)

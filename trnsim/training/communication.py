@@ -120,6 +120,7 @@ class Communication:
         self._spec = spec
         self._algorithms = algorithms
         self._priced: dict[tuple[str, Group, int], Price] = {}
+        self._tensor: dict[Group, dict[tuple[str, int], Price]] = {}
         self._chosen: dict[tuple[str, int, int, int], str] = {}
 
     def prices(self, place: Coordinates, exchanges: Iterable[Exchange], buckets: Sequence[Bucket]) -> RankPrices:
@@ -127,11 +128,14 @@ class Communication:
         mesh = self._spec.mesh
         rank = mesh.rank(place._asdict())
         group = mesh.group("tp", rank)
-        tensor = {(each.op, each.bytes): self.collective(each.op, group, each.bytes) for each in exchanges}
+        if group not in self._tensor:
+            self._tensor[group] = {
+                (each.op, each.bytes): self.collective(each.op, group, each.bytes) for each in exchanges
+            }
         sharing, copies = self._data_groups(place)
         zero = self._spec.sharding.zero
         return RankPrices(
-            tensor=tensor,
+            tensor=self._tensor[group],
             send_activation=self._send(rank, place, 1),
             send_gradient=self._send(rank, place, -1),
             reduce=self._reductions(sharing, buckets),
