@@ -18,6 +18,7 @@ REPOSITORY = Path(__file__).parents[1]
 COUNTER = "simulation/test_counter_examples.py"
 COLOURS = "engine/test_colours.py"
 LINKS = "engine/test_shared_links.py"
+STEADY = "training/test_steady.py"
 
 
 class Mutation(NamedTuple):
@@ -191,6 +192,62 @@ MUTATIONS = (
         "now = left[link] // growing[link] if growing[link] else None",
         "now = left[link] / growing[link] if growing[link] else None",
         "engine/test_sharing.py::test_sevenths_leave_no_crumbs",
+    ),
+    Mutation(
+        "a steady state forgets messages that wait",
+        "training/story.py",
+        "return messages, self.rank.situation(now_ps), self.data.situation(now_ps)",
+        "return self.rank.situation(now_ps), self.data.situation(now_ps)",
+        f"{STEADY}::test_scenarios",
+    ),
+    Mutation(
+        "a steady state forgets messages that were posted",
+        "engine/core.py",
+        "        return posted, streams",
+        "        return streams",
+        f"{STEADY}::test_scenarios",
+    ),
+    Mutation(
+        "a steady state forgets collectives beside the passes",
+        "training/story.py",
+        "return messages, self.rank.situation(now_ps), self.data.situation(now_ps)",
+        "return messages, self.rank.situation(now_ps)",
+        f"{STEADY}::test_scenarios",
+    ),
+    Mutation(
+        "a steady state forgets since when a rank is at work",
+        "training/story.py",
+        ", self.rank.at_work_ps(now_ps)",
+        "",
+        f"{STEADY}::test_scenarios",
+    ),
+    Mutation(
+        "a steady state forgets how far transfers are",
+        "engine/shared_links.py",
+        "id(self.course), id(self.route), self._done(now_ps), self.rate",
+        "id(self.course), id(self.route), self.rate",
+        f"{LINKS}::test_a_situation_tells_how_far_transfers_are",
+    ),
+    Mutation(
+        "a state is looked at while more happens at the same time",
+        "engine/core.py",
+        "if self._when_settled is not None and now_ps > self.now_ps:",
+        "if self._when_settled is not None:",
+        "engine/test_core.py::test_what_waits_until_a_time_is_settled_sees_all_that_happens_then",
+    ),
+    Mutation(
+        "the last microbatch belongs to a steady state",
+        "schedules/periods.py",
+        "if number in special or number + length in special:",
+        "if False:",
+        f"{STEADY}::test_a_schedule_in_which_messages_do_not_pile_up_comes_to_a_steady_state",
+    ),
+    Mutation(
+        "ranks that were left out microbatches ask for them by their numbers",
+        "training/story.py",
+        "        self.skipped += self.plan.turns[later].microbatch - self.plan.turns[self.turn].microbatch\n",
+        "",
+        f"{STEADY}::test_scenarios",
     ),
 )
 

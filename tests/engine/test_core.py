@@ -177,6 +177,28 @@ def test_events_are_those_that_simpy_processes(monkeypatch: pytest.MonkeyPatch) 
         seen.clear()
 
 
+def test_what_waits_until_a_time_is_settled_sees_all_that_happens_then() -> None:
+    # Three ranks end an activity at the same time; whoever is first asks to look, and sees that all have gone on.
+    engine = Engine()
+    ranks = [engine.cohort(f"rank {number}", ranks=1, first=str(number)) for number in range(3)]
+    seen = []
+
+    def look() -> None:
+        seen.append((engine.now_ps, [len(rank.log) for rank in ranks]))
+
+    def live(rank: Cohort) -> Story:
+        yield from rank.perform(Activity("first", (Part("work", "compute", 5e-12),)))
+        if rank is ranks[0]:
+            engine.call_when_settled(look)
+        yield from rank.perform(Activity("nothing", ()))
+        yield from rank.perform(Activity("second", (Part("work", "compute", 7e-12),)))
+
+    for rank in ranks:
+        engine.start(rank, live(rank))
+    engine.run()
+    assert seen == [(5, [2, 2, 2])]
+
+
 def test_a_missing_message_ends_in_a_report() -> None:
     # Nothing ends in silence: who waits, for what, from whom.
     engine = Engine()

@@ -190,3 +190,27 @@ def test_collectives_of_two_groups_share_the_links_of_their_members() -> None:
     engine.start(cohort, story())
     engine.run()
     assert ends == [2 * MS, 4 * MS]
+
+
+def test_a_situation_tells_how_far_transfers_are() -> None:
+    # Two transfers began 4 ps ago and go at half their rate; one of them had the link to itself for 2 ps before, or not.
+    course, kept = Course([Stint("nic", 100)]), Link()
+    route = Route(lambda _: [kept])
+
+    def situation(first_ps: int, second_ps: int) -> object:
+        environment = simpy.Environment()
+        links = SharedLinks(environment)
+        kept.users.clear()
+
+        def begin() -> Generator[simpy.Event, None, None]:
+            yield environment.timeout(first_ps)
+            links.carry(course, route, lambda: None)
+            yield environment.timeout(second_ps - first_ps)
+            links.carry(course, route, lambda: None)
+
+        environment.process(begin())
+        environment.run(until=second_ps + 4)
+        return tuple(found[2] for found in kept.situation(second_ps + 4))  # type: ignore[attr-defined, index]
+
+    assert situation(3, 3) == situation(10, 10) == (2 * 10**9, 2 * 10**9)
+    assert situation(3, 5) == situation(10, 12) == (4 * 10**9, 2 * 10**9)
