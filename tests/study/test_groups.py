@@ -87,12 +87,10 @@ def test_a_server_stands_for_slices_of_its_size() -> None:
 def test_a_slice_is_the_chips_of_a_node(
     tmp_path: Path, accelerators: str, nodes: str, server: str, servers: int
 ) -> None:
-    machine = {"server": "tpu-v5p-4x4x4", "fabric": "tpu-dcn", "software": "maxtext-v5p"}
-    known = GroupFile(
-        assumed=[],
-        hardware={"*": MachineTable(**machine, slices={"256": "tpu-v5p-8x8x8@8x8x4"})},
-        layout={"rules": "nxd"},
+    machine = MachineTable(
+        server="tpu-v5p-4x4x4", fabric="tpu-dcn", software="maxtext-v5p", slices={"256": "tpu-v5p-8x8x8@8x8x4"}
     )
+    known = GroupFile(assumed=[], hardware={"*": machine}, layout={"rules": "nxd"})
     cells = {"accelerators": accelerators, "nodes": nodes, "tp": "1", "pp": "1", "dp": ""}
     found = scenario(tmp_path, known, **cells)["cluster"]
     assert (found["server"], found["servers"]) == (server, servers)
