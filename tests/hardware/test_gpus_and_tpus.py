@@ -58,6 +58,7 @@ def test_totals_of_a_server(server: str, petaflops_bf16_sparse: float, terabytes
         ("tpu-v6e-16x16", (16, 16), 800),
         ("tpu-v6e-16x16@2x4", (2, 4), 800),
         ("tpu-v7-4x8x8", (4, 8, 8), 1_200),
+        ("tpu-v7-4x8x8@4x4x4", (4, 4, 4), 1_200),
     ],
 )
 def test_links_of_a_tpu(server: str, dims: tuple[int, ...], gigabytes_per_s: float) -> None:
@@ -72,7 +73,14 @@ def test_links_of_a_tpu(server: str, dims: tuple[int, ...], gigabytes_per_s: flo
 
 def test_a_line_carries_half_of_what_a_ring_does() -> None:
     # slices of v6e with fewer than 16 chips along an axis have no cable back to its first chip
-    for name, rings in (("16x16", 2), ("16x16@8x16", 1), ("16x16@8x8", 0), ("16x16@4x8", 0), ("16x16@2x4", 0)):
+    for name, rings in (
+        ("16x16", 2),
+        ("16x16@8x16", 1),
+        ("16x16@8x8", 0),
+        ("16x16@4x8", 0),
+        ("16x16@4x4", 0),
+        ("16x16@2x4", 0),
+    ):
         scale_up = load_server(f"tpu-v6e-{name}").scale_up
         assert isinstance(scale_up, TorusScaleUp)
         shares = [link.achieved_fraction.value for link in scale_up.links]
