@@ -22,9 +22,11 @@ FILE = Path(__file__).parent / "study" / "accuracy.json"
 EVERY = {
     "korthikanti22": 4,
     "llm-foundry": 12,
+    "maxtext": 8,
     "megascale": 4,
     "megatron-sc21": 7,
     "simumax-b200": 6,
+    "tpu-recipes": 9,
     "vtrain-multi": 8,
     "vtrain-single": 35,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from trnsim.hardware import StarScaleUp, TorusScaleUp, load_chip, load_server
@@ -47,9 +49,16 @@ def test_totals_of_a_server(server: str, petaflops_bf16_sparse: float, terabytes
 @pytest.mark.parametrize(
     ("server", "dims", "gigabytes_per_s"),
     [
+        ("tpu-v4-4x4x4", (4, 4, 4), 600),
+        ("tpu-v4-4x4x4@12x16x16", (12, 16, 16), 600),
+        ("tpu-v5e-16x16", (16, 16), 400),
         ("tpu-v5p-4x4x4", (4, 4, 4), 1_200),
         ("tpu-v5p-8x8x8", (8, 8, 8), 1_200),
+        ("tpu-v5p-8x8x8@16x16x8", (16, 16, 8), 1_200),
         ("tpu-v6e-16x16", (16, 16), 800),
+        ("tpu-v6e-16x16@2x4", (2, 4), 800),
+        ("tpu-v7-4x8x8", (4, 8, 8), 1_200),
+        ("tpu-v7-4x8x8@4x4x4", (4, 4, 4), 1_200),
     ],
 )
 def test_links_of_a_tpu(server: str, dims: tuple[int, ...], gigabytes_per_s: float) -> None:
@@ -57,15 +66,32 @@ def test_links_of_a_tpu(server: str, dims: tuple[int, ...], gigabytes_per_s: flo
     scale_up = load_server(server).scale_up
     assert isinstance(scale_up, TorusScaleUp)
     assert scale_up.dims == dims
+    assert load_server(server).chips == math.prod(dims)
     total = sum(2 * 2 * link.bandwidth_bytes_per_s.value for link in scale_up.links)
     assert total == pytest.approx(gigabytes_per_s * 1e9)
 
 
+def test_a_line_carries_half_of_what_a_ring_does() -> None:
+    # slices of v6e with fewer than 16 chips along an axis have no cable back to its first chip
+    for name, rings in (
+        ("16x16", 2),
+        ("16x16@8x16", 1),
+        ("16x16@8x8", 0),
+        ("16x16@4x8", 0),
+        ("16x16@4x4", 0),
+        ("16x16@2x4", 0),
+    ):
+        scale_up = load_server(f"tpu-v6e-{name}").scale_up
+        assert isinstance(scale_up, TorusScaleUp)
+        shares = [link.achieved_fraction.value for link in scale_up.links]
+        assert shares == [0.45] * (2 - rings) + [0.9] * rings
+
+
 def test_fp8_doubles_the_peak_from_hopper_on() -> None:
-    for name in ("h100", "h200", "b200", "gb200", "gb300"):
+    for name in ("h100", "h200", "b200", "gb200", "gb300", "tpu-v7"):
         peaks = load_chip(name).peak_flops_per_s
         assert peaks["fp8"].value == pytest.approx(2 * peaks["bf16"].value, rel=1e-3)
-    for name in ("a100-40", "a100-80", "tpu-v6e"):
+    for name in ("a100-40", "a100-80", "tpu-v4", "tpu-v5e", "tpu-v6e"):
         assert "fp8" not in load_chip(name).peak_flops_per_s
 
 

@@ -9,7 +9,7 @@ import pytest
 import trnsim
 from trnsim import documents
 from trnsim.errors import InputError
-from trnsim.hardware import load_server, names
+from trnsim.hardware import load_family, load_server, names
 from trnsim.topology.forms import form_of
 from trnsim.topology.network_files import load_graph
 
@@ -90,3 +90,16 @@ def test_a_server_of_gpus_names_no_fabric_by_itself() -> None:
     # EFA is Trainium's: several DGX need the name of a fabric
     with pytest.raises(InputError, match="due for several dgx-a100: infiniband-hdr"):
         trnsim.collective("all-reduce", on="dgx-a100", servers=2)
+
+
+def test_chips_of_a_slice_keep_in_step_and_slices_do_not(tmp_path: Path) -> None:
+    # 8 chips are two hosts and one slice: pass x (1 + j log2(slices)), and not of hosts
+    path = tmp_path / "slices.yaml"
+    path.write_text(TEXT.format(server="tpu-v6e-16x16@2x4", fabric="tpu-dcn", batch=64))
+    share = load_family("maxtext-v6e").scale_skew_fraction.value
+    assert share > 0
+    for servers, doublings in ((1, 0), (2, 1), (4, 2)):
+        scenario = trnsim.load(path, [f"cluster.servers={servers}", "run.fidelity=closed_form"])
+        parts = trnsim.simulate(scenario).step.breakdown_s
+        passes_s = parts.compute + parts.recompute + parts.exposed_tp
+        assert parts.skew == pytest.approx(share * doublings * passes_s, rel=1e-6)

@@ -13,7 +13,7 @@ from trnsim.study.measured import read_measured, shipped
 from trnsim.study.validation import predictions
 from trnsim.study.validation.configurations import UnclearRowError, scenarios_of
 from trnsim.study.validation.groups import GroupFile, MachineTable, fill_blanks, groups
-from trnsim.study.validation.measurements import measurements, set_of
+from trnsim.study.validation.measurements import measurements, set_of, time_s
 from trnsim.study.validation.predictions import tasks_of
 from trnsim.study.validation.validation import SHIPPED_TABLES
 from trnsim.topology import load_fabric
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 GROUPS = groups()
 MACHINES = {
-    (machine.server, machine.fabric, machine.software)
+    (server, machine.fabric, machine.software)
     for group in GROUPS.values()
     for machine in group.hardware.values()
+    for server in (machine.server, *machine.slices.values())
 }
 CELLS = {
     "id": "a", "group": "set", "model": "small", "metric": "iteration_time", "value": "1", "unit": "s", "source": "somewhere",
@@ -69,6 +70,54 @@ def test_server_exists(name: str) -> None:
 @pytest.mark.parametrize(("server", "software"), sorted({(server, software) for server, _, software in MACHINES}))
 def test_family_describes_the_chip(server: str, software: str) -> None:
     assert load_server(server).chip.name.partition("@")[0] in load_family(software).chips
+
+
+def test_a_server_stands_for_slices_of_its_size() -> None:
+    slices = [
+        each for group in GROUPS.values() for machine in group.hardware.values() for each in machine.slices.items()
+    ]
+    assert len(slices) >= 9
+    assert all(load_server(server).chips == int(chips) for chips, server in slices)
+
+
+@pytest.mark.parametrize(
+    ("accelerators", "nodes", "server", "servers"),
+    [("64", "1", "tpu-v5p-4x4x4", 1), ("512", "2", "tpu-v5p-8x8x8@8x8x4", 2), ("128", "2", "tpu-v5p-4x4x4", 2)],
+)
+def test_a_slice_is_the_chips_of_a_node(
+    tmp_path: Path, accelerators: str, nodes: str, server: str, servers: int
+) -> None:
+    machine = MachineTable(
+        server="tpu-v5p-4x4x4", fabric="tpu-dcn", software="maxtext-v5p", slices={"256": "tpu-v5p-8x8x8@8x8x4"}
+    )
+    known = GroupFile(assumed=[], hardware={"*": machine}, layout={"rules": "nxd"})
+    cells = {"accelerators": accelerators, "nodes": nodes, "tp": "1", "pp": "1", "dp": ""}
+    found = scenario(tmp_path, known, **cells)["cluster"]
+    assert (found["server"], found["servers"]) == (server, servers)
+
+
+def test_a_batch_that_follows_from_the_chips(tmp_path: Path) -> None:
+    known = group(blanks={"global_batch": "3 x accelerators", "recompute": "full"})
+    found = scenario(tmp_path, known, global_batch="", micro_batch="", recompute="", grad_accum="1", dp="2")["training"]
+    assert (found["global_batch"], found["micro_batch"], found["recompute"]) == (3 * 16, 24, "full")
+    assert scenario(tmp_path, known, global_batch="32")["training"]["global_batch"] == 32  # what is stated stays
+
+
+def test_further_keys_of_a_model_by_cell(tmp_path: Path) -> None:
+    known = group(model={"tied_embeddings": True}, model_by={"model": {"sm*": {"head_dim": 256}}})
+    assert scenario(tmp_path, known)["model"]["head_dim"] == 256
+    assert scenario(tmp_path, known)["model"]["tied_embeddings"] is True
+    assert scenario(tmp_path, known, model="large")["model"]["head_dim"] == 128
+    # heads that are not a width divided by their number: PaLM's FLOPs follow them
+    wide, usual = (
+        {**CELLS, "metric": "mfu", "unit": "%", "value": "40"} | {"model": name} for name in ("small", "large")
+    )
+    known = group(model_flops="palm", model_by={"model": {"sm*": {"head_dim": 256}}})
+    times = [time_s(row(tmp_path, known, **cells), known) for cells in (wide, usual)]
+    tokens, layers, width, sequence = 64 * 2048, 14, 1024, 2048
+    more = tokens * layers * (6 * 4 * width * width + 12 * width * sequence)
+    peak = load_server("dgx-a100").chip.peak_flops_per_s["bf16"].value
+    assert times[0] - times[1] == pytest.approx(more / (0.4 * 16 * peak))  # type: ignore[operator]
 
 
 def test_fabrics_and_models_exist() -> None:

@@ -12,8 +12,9 @@ from trnsim.study.measured import read_measured, shipped
 from trnsim.study.validation.configurations import UnclearRowError, scenarios_of
 from trnsim.study.validation.groups import fill_blanks, groups
 from trnsim.study.validation.measurements import Skipped, measurements
+from trnsim.study.validation.predictions import Ideal
 from trnsim.study.validation.releases import releases
-from trnsim.study.validation.scores import Baseline, Errors, score
+from trnsim.study.validation.scores import Baseline, Errors, Reached, score
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -308,16 +309,41 @@ def test_errors_are_of_step_time() -> None:
 
 
 def test_the_baseline_sees_calibration_rows_alone(tmp_path: Path) -> None:
-    # ideal 1 s, measured 2 s and 4 s; the test row does not move the efficiency
+    # ideal 1 s, measured 2 s twice and 4 s; the test row does not move the efficiency
     found, _ = steps(
         tmp_path,
         {**KORTHIKANTI, "split": "calibration"},
+        {**KORTHIKANTI, "split": "calibration", "micro_batch": 4},
         {**KORTHIKANTI, "value": 4.0, "split": "test", "micro_batch": 2},
     )
-    assert Baseline.fitted((one, 1.0) for one in found).efficiency == {"korthikanti22": 0.5}
+    ideal = Ideal(1.0, "a100-80", "NVIDIA")
+    assert Baseline.fitted((one, ideal) for one in found).efficiency("korthikanti22", ideal) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("chip", "maker", "expected"),
+    [
+        ("a", "X", 0.5),  # other sets on the chip, each by its median: of 0.4 and of 0.6
+        ("c", "X", 0.4),  # no other set has it; of its maker's: 0.4, 0.6 and 0.2
+        ("d", "Y", 0.5),  # nor is there one of its maker: of 0.4, 0.6, 0.2 and 0.8
+    ],
+)
+def test_a_row_is_no_baseline_of_itself(chip: str, maker: str, expected: float) -> None:
+    shares = {
+        "one": [("a", "X", 0.1), ("a", "X", 0.4), ("a", "X", 0.9)],
+        "two": [("a", "X", 0.6), ("a", "X", 0.6)],
+        "three": [("b", "X", 0.2), ("b", "X", 0.2)],
+        "four": [("e", "Z", 0.8), ("e", "Z", 0.8)],
+    }
+    others = tuple(Reached(name, *each) for name, found in shares.items() for each in found)
+    itself = Reached("alone", chip, maker, 0.99)
+    for reached in (others, (*others, itself)):
+        assert Baseline(reached).efficiency("alone", Ideal(1.0, chip, maker)) == pytest.approx(expected)
+    assert Baseline((*others, itself, itself)).efficiency("alone", Ideal(1.0, chip, maker)) == pytest.approx(0.99)
+    assert Baseline((itself,)).efficiency("alone", Ideal(1.0, chip, maker)) is None
 
 
 def test_a_score_counts_every_row() -> None:
-    found = score([], ["a", "b", "a"], Baseline({}))
+    found = score([], ["a", "b", "a"], Baseline(()))
     assert (found.rows, found.simulated, found.skipped) == (3, 0, {"a": 2, "b": 1})
     assert found.to_dict()["mape_percent"] is None

@@ -67,6 +67,7 @@ def models(draw: st.DrawFn) -> Transformer:
         gated_mlp=draw(st.booleans()),
         vocabulary=draw(st.integers(1, 300)),
         tied_embeddings=draw(st.booleans()),
+        parallel_block=draw(st.booleans()),
         norm=draw(st.sampled_from(["rmsnorm", "layernorm"])),
         qkv_bias=draw(st.booleans()),
         attention_output_bias=draw(st.booleans()),
@@ -92,7 +93,9 @@ def test_ranks_and_stages_hold_the_model_and_its_copies(model: Transformer, tp: 
     held = sum(tp * stage_parameters(model, tp, stage, split, padded) for stage in range(len(split)))
     h, norm = model.hidden_size, model.hidden_size * (2 if model.norm == "layernorm" else 1)
     row_biases = h * (model.attention_output_bias + model.mlp_bias)
-    copied = model.layers * (2 * norm + row_biases + 2 * model.head_dim * model.qk_norm)
+    copied = model.layers * (
+        (1 if model.parallel_block else 2) * norm + row_biases + 2 * model.head_dim * model.qk_norm
+    )
     copied += norm + h * model.learned_positions
     kv = model.layers * 2 * model.kv_heads * model.head_dim * (h + model.qkv_bias)
     second_table = model.tied_embeddings and len(split) > 1
@@ -250,6 +253,23 @@ def test_exchanges_with_sequence_parallelism() -> None:
     ]
     ends = [*embedding.forward, *embedding.backward, *head.forward, *head.backward]
     assert [exchange.op for exchange in exchanges(ends)] == [scatter, gather, gather, scatter]
+
+
+@pytest.mark.parametrize(
+    ("sequence_parallel", "forward"), [(True, ["all-gather", "reduce-scatter"]), (False, ["all-reduce"])]
+)
+def test_a_parallel_block_exchanges_half_as_often(sequence_parallel: bool, forward: list[str]) -> None:
+    # one gather in front of attention and MLP and one sum behind both; the matrices are the same
+    one_by_one, parallel = (
+        layer_of(replace(LLAMA, parallel_block=is_parallel), shard(2, sequence_parallel=sequence_parallel))
+        for is_parallel in (False, True)
+    )
+    assert [exchange.op for exchange in exchanges(parallel.forward)] == forward
+    assert sorted(exchange.op for exchange in exchanges(parallel.backward)) == forward
+    assert len(exchanges(one_by_one.forward)) == 2 * len(forward)
+    both = (one_by_one, parallel)
+    assert len({sum(w.flops for w in block.forward if not isinstance(w, Exchange)) for block in both}) == 1
+    assert one_by_one.parameters - parallel.parameters == LLAMA.norm_parameters
 
 
 def test_exchanges_without_sequence_parallelism() -> None:

@@ -55,6 +55,16 @@ def test_a_gated_mlp_has_a_third_matrix_and_its_bias() -> None:
     assert gpt(gated_mlp=True).layer_parameters(0) - gpt().layer_parameters(0) == 32 * 128 + 128
 
 
+def test_a_parallel_block_has_one_norm_and_palm_540_billion_parameters() -> None:
+    # Chowdhery et al., arXiv 2204.02311, table 1: 118 layers of 18,432, 48 heads of 256 and one of keys and values
+    assert gpt().layer_parameters(0) - gpt(parallel_block=True).layer_parameters(0) == gpt().norm_parameters
+    palm = Transformer(
+        "PaLM", layers=118, hidden_size=18432, attention_heads=48, kv_heads=1, head_dim=256, ffn_size=73728, gated_mlp=True,
+        vocabulary=256000, tied_embeddings=True, parallel_block=True,
+    )  # fmt: skip
+    assert palm.parameters == pytest.approx(540.35e9, rel=1e-4)
+
+
 def test_query_and_key_norms_have_one_weight_per_element_of_a_head() -> None:
     assert gpt(qk_norm=True).layer_parameters(0) - gpt().layer_parameters(0) == 2 * 8
 

@@ -266,6 +266,9 @@ class FamilyFile(SourcedFile):
     host_pass: SourcedValue[Latency]
     collective_skew: SourcedValue[Latency]
     scale_skew_fraction: SourcedValue[Share]
+    scale_skew_over: SourcedValue[Literal["hosts", "servers"]] | None = Field(
+        default=None, description="what the skew grows with: hosts, or servers whose chips keep in step by themselves"
+    )
     interference_fraction: SourcedValue[Share] | None = None
     data_parallel_overlap: SourcedValue[Literal["none", "buckets"]]
     recompute_fitted: SourcedValue[Literal["none", "selective", "full"]]

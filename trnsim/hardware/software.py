@@ -55,6 +55,8 @@ class SoftwareFamily(Record):
         Skew of the ranks: each collective of a training step takes this times log2 of its group longer.
     scale_skew_fraction
         j of the factor 1 + j log2(hosts) on every stage pass.
+    scale_skew_over
+        What is counted there: ``hosts``, or ``servers`` where the chips of one keep in step by themselves.
     interference_fraction
         Share of its time by which a data-parallel collective slows the pass that it goes on beside: it takes cores and
         memory bandwidth from it. None where no slowing is known.
@@ -87,6 +89,7 @@ class SoftwareFamily(Record):
     host_pass_s: Sourced[float]
     collective_skew_s: Sourced[float]
     scale_skew_fraction: Sourced[float]
+    scale_skew_over: Literal["hosts", "servers"]
     interference_fraction: Sourced[float] | None
     data_parallel_overlap: Literal["none", "buckets"]
     recompute_fitted: Literal["none", "selective", "full"]

@@ -22,7 +22,8 @@ _HEAD: Final = ["set", "rows", "simulated", "mean", "median", "max", "bias", "ba
 _MEANINGS: Final = (
     "mean, median, max: absolute error of step time, predicted over measured less 1, in percent; bias: its median, with "
     "the sign; baseline: mean error of one constant efficiency for each set with the bubble of the pipeline, fitted on the "
-    "calibration rows that come with trnsim; peers: mean error that others state"
+    "calibration rows that come with trnsim: of the set, or, with fewer than two, of other sets, those with its chip before "
+    "those of its maker; peers: mean error that others state"
 )
 
 

@@ -115,7 +115,9 @@ def build_rates(scenario: Scenario, bound: Bound = "value") -> Rates:
     share = 1 / scenario.ranks_per_chip
     other: Bound = {"low": "high", "high": "low", "value": "value"}[bound]  # type: ignore[assignment]
     chips = -(-scenario.ranks // scenario.ranks_per_chip)
-    doublings = math.log2(-(-chips // scenario.cluster.server.chips_per_host))
+    server = scenario.cluster.server
+    in_step = server.chips_per_host if family.scale_skew_over == "hosts" else server.chips
+    doublings = math.log2(-(-chips // in_step))
     return Rates(
         peak_flops_per_s=chip.peak_flops_per_s[scenario.training.precision].value * share,
         memory_bandwidth_bytes_per_s=chip.memory_bandwidth_bytes_per_s.value * share,

@@ -98,6 +98,8 @@ class Transformer(Record):
         True for three matrices (SwiGLU and its kin), false for two.
     tied_embeddings
         Whether the output projection is the embedding table.
+    parallel_block
+        Whether attention and MLP of a layer read the same norm and their results are added together (GPT-J, PaLM).
     norm
         ``"layernorm"`` has a bias, ``"rmsnorm"`` has none.
     qkv_bias, attention_output_bias, mlp_bias
@@ -142,6 +144,7 @@ class Transformer(Record):
     gated_mlp: bool
     vocabulary: int
     tied_embeddings: bool
+    parallel_block: bool = False
     norm: Literal["rmsnorm", "layernorm"] = "rmsnorm"
     qkv_bias: bool = False
     attention_output_bias: bool = False
@@ -229,7 +232,7 @@ class Transformer(Record):
             + self._attention_vectors
             + self._mlp_matrices(layer)
             + self._mlp_vectors(layer)
-            + 2 * self.norm_parameters
+            + (1 if self.parallel_block else 2) * self.norm_parameters
         )
 
     def is_mixture_layer(self, layer: int) -> bool:

@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from trnsim.record import Record
 from trnsim.workload.shard import LAYER_OPERATORS, kv_replication
 
@@ -142,6 +144,8 @@ def layer_operators(model: Transformer, shard: Shard) -> tuple[Operator, ...]:
     """List the operators of one layer, in the order of the forward pass."""
     rank = _Rank(model, shard)
     start, middle, end = (rank.stream_tensor(name) for name in ("layer input", "after attention", "layer output"))
+    if model.parallel_block:
+        return _parallel_operators(rank, start, end)
     return (*_attention_operators(rank, start, middle), *_mlp_operators(rank, middle, end))
 
 
@@ -187,8 +191,18 @@ def _attention_operators(rank: _Rank, start: Tensor, end: Tensor) -> tuple[Opera
     )
 
 
-def _mlp_operators(rank: _Rank, start: Tensor, end: Tensor) -> tuple[Operator, ...]:
-    normed, branch = rank.stream_tensor("MLP input"), rank.stream_tensor("MLP branch")
+def _parallel_operators(rank: _Rank, start: Tensor, end: Tensor) -> tuple[Operator, ...]:
+    """List a layer of attention and MLP side by side: one exchange in front of both and one behind both.
+
+    Not modelled: the sum of the two results on each rank.
+    """
+    norm, qkv, attention, output, _ = _attention_operators(rank, start, end)
+    _, up, activation, down, residual = _mlp_operators(rank, start, end, source="attention input")
+    return (norm, qkv, attention, replace(output, split=None), replace(up, split=None), activation, down, residual)
+
+
+def _mlp_operators(rank: _Rank, start: Tensor, end: Tensor, source: str = "MLP input") -> tuple[Operator, ...]:
+    normed, branch = rank.stream_tensor(source), rank.stream_tensor("MLP branch")
     up = Tensor("activation input", 2 * rank.tokens * rank.ffn_in)
     activated = Tensor("activation output", 2 * rank.tokens * rank.ffn)
     bias = rank.model.mlp_bias

@@ -48,6 +48,10 @@ class ModelTable(Table):
     gated_mlp: bool = Field(True, description="three MLP matrices (SwiGLU) instead of two")
     vocabulary: Count = Field(description="entries of the embedding table, unpadded")
     tied_embeddings: bool = Field(False, description="whether the output projection is the embedding table")
+    parallel_block: bool = Field(
+        False,
+        description="attention and MLP of a layer side by side behind one norm (GPT-J, PaLM), not one after the other",
+    )
     norm: Annotated[str, Choice("rmsnorm", "layernorm")] = Field("rmsnorm", description="layernorm has a bias")
     qkv_bias: bool = Field(False, description="bias of the query, key and value projections")
     attention_output_bias: bool = Field(False, description="bias of the attention's output projection")
@@ -87,6 +91,7 @@ class ModelTable(Table):
             gated_mlp=self.gated_mlp,
             vocabulary=self.vocabulary,
             tied_embeddings=self.tied_embeddings,
+            parallel_block=self.parallel_block,
             norm=cast("Literal['rmsnorm', 'layernorm']", self.norm),
             qkv_bias=self.qkv_bias,
             attention_output_bias=self.attention_output_bias,

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from trnsim.documents import Document
-from trnsim.study.validation.groups import machine_of, matching, server_of
+from trnsim.study.validation.groups import machine_of, model_keys, server_of, training_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,8 +111,7 @@ def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Docu
             "micro_batch": _micro_batch(row),
             "precision": _precision(row),
             "recompute": _recompute(row),
-            **group.training,
-            **dict(pair for keys in matching(asdict(row), group.training_by) for pair in keys.items()),
+            **training_keys(row, group),
         },
         "layout": {
             "rank": group.rank,
@@ -128,6 +127,7 @@ def _document(row: MeasuredRow, group: GroupFile, machine: MachineTable) -> Docu
             **({"kind": "interleaved-1f1b", "virtual_stages": row.vpp} if row.vpp > 1 else {}),
             **(group.schedule if row.pp > 1 else {}),
         },
+        "collectives": machine.collectives,
         "run": {"steps": 1},
     }
     return Document(row.id, Path(f"{row.id}.yaml"), data)
@@ -166,7 +166,8 @@ def _model(row: MeasuredRow, group: GroupFile) -> str | dict[str, Any]:
             raise UnclearRowError(f"{row.model} is not a decoder that trnsim knows the shape of")
         return group.models[row.model]
     hidden, heads = _due(row.hidden, "the hidden size is"), _due(row.heads, "the attention heads are")
-    if hidden % heads:
+    further = model_keys(row, group)
+    if hidden % heads and "head_dim" not in further:
         raise UnclearRowError(f"a hidden size of {hidden} does not divide into {heads} heads")
     return {
         "name": row.model,
@@ -178,7 +179,7 @@ def _model(row: MeasuredRow, group: GroupFile) -> str | dict[str, Any]:
         "ffn_size": _due(row.ffn, "the width of the MLP is"),
         "vocabulary": _due(row.vocab, "the vocabulary is"),
         **({"learned_positions": row.seq} if group.positions == "learned" else {}),
-        **group.model,
+        **further,
     }
 
 

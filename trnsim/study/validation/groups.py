@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
+from msgspec.structs import asdict
 from pydantic import Field
 
 from trnsim.documents import Choice, Table, names, read_document, validate
@@ -19,7 +20,18 @@ if TYPE_CHECKING:
     from trnsim.hardware import Server
     from trnsim.study.measured import MeasuredRow
 
-__all__ = ["GroupFile", "MachineTable", "fill_blanks", "groups", "machine_of", "matching", "of_its_own", "server_of"]
+__all__ = [
+    "GroupFile",
+    "MachineTable",
+    "fill_blanks",
+    "groups",
+    "machine_of",
+    "matching",
+    "model_keys",
+    "of_its_own",
+    "server_of",
+    "training_keys",
+]
 
 Kept = TypeVar("Kept")
 
@@ -33,6 +45,13 @@ class MachineTable(Table):
     server: str = Field(description="server of the catalog")
     fabric: str = Field(description="network between servers")
     software: str = Field(description="software family that its rows are simulated with")
+    slices: dict[str, str] = Field(
+        default_factory=dict,
+        description="by chips of a slice (accelerators / nodes), the server that stands for it in place of `server`",
+    )
+    collectives: dict[str, Any] = Field(
+        default_factory=dict, description="keys of the table `collectives` of a scenario"
+    )
 
 
 class PeerTable(Table):
@@ -58,7 +77,10 @@ class GroupFile(Table):
     newest_of: list[str] = Field(
         default_factory=list, description="columns of a configuration, of whose rows that of the newest software counts"
     )
-    blanks: dict[str, str] = Field(default_factory=dict, description="what a blank cell stands for, by column")
+    blanks: dict[str, str] = Field(
+        default_factory=dict,
+        description="what a blank cell stands for, by column: a text, or what follows from the chips, as `3 x accelerators`",
+    )
     words: dict[str, dict[str, str]] = Field(default_factory=dict, description="what a cell stands for, by column")
     blanks_by: dict[str, dict[str, dict[str, str]]] = Field(
         default_factory=dict, description="as `blanks`, and before them, by another column and the pattern of its cell"
@@ -80,6 +102,9 @@ class GroupFile(Table):
     positions: Literal["learned", "rotary"] = Field(default="rotary", description="learned positions are parameters")
     rank: Literal["chip", "logical_core"] = "chip"
     model: dict[str, Any] = Field(default_factory=dict, description="keys of the table `model` of a scenario")
+    model_by: dict[str, dict[str, dict[str, Any]]] = Field(
+        default_factory=dict, description="further keys of it, by column and the pattern of its cell"
+    )
     training: dict[str, Any] = Field(default_factory=dict, description="keys of the table `training`")
     training_by: dict[str, dict[str, dict[str, Any]]] = Field(
         default_factory=dict, description="further keys of it, by column and the pattern of its cell"
@@ -136,7 +161,7 @@ def fill_blanks(cells: dict[str, str], known: Mapping[str, GroupFile]) -> dict[s
         blanks |= further
     for column, cell in blanks.items():
         if not filled.get(column) and not (group.fastest and column in group.fastest):
-            filled[column] = cell
+            filled[column] = _of_the_chips(cell, filled)
     for column, meant in group.words.items():
         filled[column] = meant.get(filled.get(column, ""), filled.get(column, ""))
     filled["skipped"] = filled.get("skipped") or next(matching(filled, group.skip), "")
@@ -153,7 +178,39 @@ def matching(cells: Mapping[str, Any], by_cell: Mapping[str, Mapping[str, Kept]]
 
 def machine_of(row: MeasuredRow, group: GroupFile) -> MachineTable | None:
     """Return the machine that a row ran on; None where its set does not know it."""
-    return group.hardware.get(row.hardware) or group.hardware.get("*")
+    machine = group.hardware.get(row.hardware) or group.hardware.get("*")
+    if machine is None or not machine.slices:
+        return machine
+    chips = (row.accelerators or 0) // (row.nodes or 1)
+    return machine.model_copy(update={"server": machine.slices.get(str(chips), machine.server)})
+
+
+def model_keys(row: MeasuredRow, group: GroupFile) -> dict[str, Any]:
+    """Return the keys of the table `model` that hold for a row."""
+    return _with_further(group.model, group.model_by, row)
+
+
+def training_keys(row: MeasuredRow, group: GroupFile) -> dict[str, Any]:
+    """Return the keys of the table `training` that hold for a row."""
+    return _with_further(group.training, group.training_by, row)
+
+
+def _with_further(
+    keys: Mapping[str, Any], by_cell: Mapping[str, Mapping[str, Mapping[str, Any]]], row: MeasuredRow
+) -> dict[str, Any]:
+    return {**keys, **dict(pair for further in matching(asdict(row), by_cell) for pair in further.items())}
+
+
+def _of_the_chips(text: str, cells: Mapping[str, str]) -> str:
+    """Return `3 x accelerators` as a number, where the cell of the accelerators is one; any other text as it is.
+
+    Examples
+    --------
+    >>> _of_the_chips("1.5 x accelerators", {"accelerators": "64"}), _of_the_chips("full", {})
+    ('96.0', 'full')
+    """
+    each, found, _ = text.partition(" x accelerators")
+    return str(float(each) * _number(cells.get("accelerators", ""))) if found else text
 
 
 @cache

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from trnsim.record import Record
 from trnsim.study.measured import MeasuredRow
-from trnsim.study.validation.groups import machine_of, server_of
+from trnsim.study.validation.groups import machine_of, model_keys, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -200,10 +200,12 @@ def _palm_flops(row: MeasuredRow, group: GroupFile, with_recompute: bool) -> flo
     if None in sizes:
         return None
     batch, sequence, layers, hidden, vocabulary, ffn, heads, kv_heads = (float(size or 0) for size in sizes)
-    attention = 2 * hidden**2 * (1 + kv_heads / heads)
-    mlp = (2 if group.model.get("gated_mlp") is False else 3) * hidden * ffn
+    further = model_keys(row, group)
+    width = heads * float(further.get("head_dim", hidden / heads))
+    attention = 2 * hidden * width * (1 + kv_heads / heads)
+    mlp = (2 if further.get("gated_mlp") is False else 3) * hidden * ffn
     parameters = layers * (attention + mlp) + vocabulary * hidden
-    return batch * sequence * (6 * parameters + 12 * layers * hidden * sequence)
+    return batch * sequence * (6 * parameters + 12 * layers * width * sequence)
 
 
 _RULES: Final[dict[str, Callable[[MeasuredRow, GroupFile, bool], float | None]]] = {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Change = Callable[[Scenario], Scenario]
     Watch = Callable[[Iterable[Any], int], Iterable[Any]]
 
-__all__ = ["Prediction", "Task", "ideal_times", "predict", "tasks_of"]
+__all__ = ["Ideal", "Prediction", "Task", "ideal_times", "predict", "tasks_of"]
 
 
 _ABOVE_THE_PEAK: Final = "batch and time imply more than the peak of the chips"
@@ -37,6 +37,23 @@ _WORTH_A_PROCESS: Final = 16
 
 _MUCH_GARBAGE: Final = 300_000
 """Objects that a collection is worth its time for."""
+
+
+class Ideal(Record):
+    """What the trivial baseline knows of a measured step.
+
+    Parameters
+    ----------
+    time_s
+        Time that the model FLOPs of the step, with those of recompute, take at the peak of all chips, longer by the
+        bubble of the pipeline: what the baseline divides by a constant.
+    chip, maker
+        The chip that ran it, as the catalog calls it, and who makes it.
+    """
+
+    time_s: float
+    chip: str
+    maker: str
 
 
 class Prediction(Record):
@@ -48,9 +65,8 @@ class Prediction(Record):
         What was measured.
     time_s, regime
         What is predicted, and in which regime it lies.
-    ideal_s
-        Time that the model FLOPs of the step, with those of recompute, take at the peak of all chips, longer by the
-        bubble of the pipeline: what the trivial baseline divides by a constant.
+    ideal
+        What the trivial baseline makes its time from.
     band
         Mean error, as a fraction, that the software family states for the regime; None where none was measured.
     """
@@ -58,7 +74,7 @@ class Prediction(Record):
     measurement: Measurement
     time_s: float
     regime: str
-    ideal_s: float
+    ideal: Ideal
     band: float | None
 
     @property
@@ -142,12 +158,12 @@ def _passes(task: Task) -> int:
     return total
 
 
-def ideal_times(tasks: Iterable[Task]) -> Iterator[tuple[Measurement, float]]:
-    """Yield measured steps and their `ideal_s`; nothing is simulated, and what trnsim refuses is left out."""
+def ideal_times(tasks: Iterable[Task]) -> Iterator[tuple[Measurement, Ideal]]:
+    """Yield measured steps and what the baseline knows of them; nothing is simulated, and what trnsim refuses is left out."""
     for task in tasks:
         made = _resolved(task.documents)
         if not isinstance(made, str):
-            yield task.measurement, _ideal_s(made[0])
+            yield task.measurement, _ideal(made[0])
 
 
 def _predicted(same: Sequence[Task], change: Change | None) -> tuple[Prediction | Skipped, ...]:
@@ -169,7 +185,7 @@ def _outcome(step: Measurement, found: Estimate | str, busy_s: float, made: Scen
     if isinstance(found, str):
         return Skipped(step.row, found, is_step=True)
     band = made.cluster.software.errors.get(found.regime)
-    return Prediction(step, found.time_s, found.regime, _ideal_s(made), None if band is None else band.value)
+    return Prediction(step, found.time_s, found.regime, _ideal(made), None if band is None else band.value)
 
 
 def _resolved(documents: Iterable[Document]) -> list[Scenario] | str:
@@ -226,8 +242,9 @@ def _busy_s(made: Scenario) -> float:
     return flops / (chips * chip.peak_flops_per_s[made.training.precision].value)
 
 
-def _ideal_s(made: Scenario) -> float:
-    """Return the time that the baseline divides by an efficiency; the first scenario that stands for a step counts."""
+def _ideal(made: Scenario) -> Ideal:
+    """Return what the baseline knows of a step; the first scenario that stands for it counts."""
+    chip = made.cluster.server.chip
     again = 4 / 3 if made.training.recompute == "full" else 1.0
     stretch = (made.layout.pp - 1) / (made.schedule.virtual_stages * made.microbatches)
-    return _busy_s(made) * again * (1 + stretch)
+    return Ideal(_busy_s(made) * again * (1 + stretch), chip.name, chip.maker)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from statistics import mean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trnsim.record import Record
 
@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from trnsim.study.validation.measurements import Measurement
-    from trnsim.study.validation.predictions import Prediction
+    from trnsim.study.validation.predictions import Ideal, Prediction
 
-__all__ = ["Baseline", "Errors", "Score", "score"]
+__all__ = ["Baseline", "Errors", "Reached", "Score", "score"]
+
+FEWEST_ROWS_OF_ITS_OWN: Final = 2
+"""Calibration rows from which on a set has a baseline of its own."""
 
 
 class Errors(Record):
@@ -48,38 +51,79 @@ class Errors(Record):
         return cls(mean(sizes), median(sizes), max(sizes), median(errors))
 
 
+class Reached(Record):
+    """The share of the peak that a calibration row reaches, and what it is a row of."""
+
+    group: str
+    chip: str
+    maker: str
+    share: float
+
+
 class Baseline(Record):
-    """One constant efficiency for each set, fitted where its error is least, with the bubble of the pipeline.
+    """One constant efficiency, with the bubble of the pipeline, fitted to calibration rows.
+
+    The constant is the median of what the calibration rows of the set reach. A set with fewer than
+    `FEWEST_ROWS_OF_ITS_OWN` of them, which would be judged on what it was fitted to, takes the median of what other sets
+    reach, each by its own median: those with its chip; where there are none, those with chips of the same maker; else all.
 
     Parameters
     ----------
-    efficiency
-        Share of the peak, by set.
+    reached
+        What calibration rows reach.
     """
 
-    efficiency: Mapping[str, float]
+    reached: tuple[Reached, ...]
 
     @classmethod
-    def fitted(cls, steps: Iterable[tuple[Measurement, float]]) -> Baseline:
-        """Fit it to measured steps and their ideal times: the median of what the calibration rows of a set reach.
+    def fitted(cls, steps: Iterable[tuple[Measurement, Ideal]]) -> Baseline:
+        """Fit it to the calibration rows among measured steps."""
+        return cls(
+            tuple(
+                Reached(step.row.group, ideal.chip, ideal.maker, ideal.time_s / step.time_s)
+                for step, ideal in steps
+                if step.row.split == "calibration"
+            )
+        )
 
-        A set without calibration rows is fitted to all of its rows, which is in favour of the baseline.
+    def is_its_own(self, group: str) -> bool:
+        """Say whether a set has calibration rows enough for a constant of its own."""
+        return len(self._shares(group)) >= FEWEST_ROWS_OF_ITS_OWN
+
+    def efficiency(self, group: str, ideal: Ideal) -> float | None:
+        """Return the constant for a step of a set; None where there is no calibration row at all.
+
+        Examples
+        --------
+        >>> from trnsim.study.validation.predictions import Ideal
+        >>> rows = [Reached("a", "x", "X", 0.5), Reached("b", "x", "X", 0.3), Reached("b", "x", "X", 0.4)]
+        >>> of = Baseline(tuple(rows)).efficiency
+        >>> [round(of(group, Ideal(1.0, "x", "X")), 3) for group in ("a", "b", "c")]
+        [0.35, 0.35, 0.425]
         """
-        reached: dict[str, list[float]] = {}
-        calibration: dict[str, list[float]] = {}
-        for step, ideal_s in steps:
-            reached.setdefault(step.row.group, []).append(ideal_s / step.time_s)
-            if step.row.split == "calibration":
-                calibration.setdefault(step.row.group, []).append(ideal_s / step.time_s)
-        return cls({group: median(calibration.get(group, shares)) for group, shares in reached.items()})
+        if self.is_its_own(group):
+            return median(self._shares(group))
+        others = [one for one in self.reached if one.group != group]
+        of_chip = [one for one in others if one.chip == ideal.chip]
+        of_maker = [one for one in others if one.maker == ideal.maker]
+        alike = of_chip or of_maker or others
+        return median(median(self._shares(name, alike)) for name in {one.group for one in alike}) if alike else None
 
     def errors(self, rows: Iterable[Prediction]) -> list[float]:
-        """Return its errors on rows of sets that it was fitted to."""
-        return [
-            one.ideal_s / (self.efficiency[one.measurement.row.group] * one.measurement.time_s) - 1
-            for one in rows
-            if one.measurement.row.group in self.efficiency
-        ]
+        """Return its errors on rows."""
+        constants: dict[tuple[str, str], float | None] = {}
+        found = []
+        for one in rows:
+            key = (one.measurement.row.group, one.ideal.chip)
+            if key not in constants:
+                constants[key] = self.efficiency(key[0], one.ideal)
+            constant = constants[key]
+            if constant is not None:
+                found.append(one.ideal.time_s / (constant * one.measurement.time_s) - 1)
+        return found
+
+    def _shares(self, group: str, of: Sequence[Reached] | None = None) -> list[float]:
+        return [one.share for one in (self.reached if of is None else of) if one.group == group]
 
 
 class Score(Record):

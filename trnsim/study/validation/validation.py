@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from trnsim.scenario import Scenario
     from trnsim.study.measured import MeasuredRow
     from trnsim.study.validation.groups import GroupFile
-    from trnsim.study.validation.predictions import Task, Watch
+    from trnsim.study.validation.measurements import Measurement
+    from trnsim.study.validation.predictions import Ideal, Task, Watch
     from trnsim.study.validation.releases import Releases
     from trnsim.study.validation.scores import Score
 
@@ -191,14 +192,21 @@ def _tasks(rows: Iterable[MeasuredRow], known: Mapping[str, GroupFile]) -> tuple
 
 
 def _baseline(predictions: Sequence[Prediction], known: Mapping[str, GroupFile], *, own: bool) -> Baseline:
-    """Fit the baseline to the calibration rows of the tables that come with trnsim, for the sets that are predicted."""
-    of_these = Baseline.fitted((one.measurement, one.ideal_s) for one in predictions)
+    """Fit the baseline to the calibration rows of the tables that come with trnsim, and of sets that are not in them."""
+    given = [(one.measurement, one.ideal) for one in predictions]
     if own:
+        return Baseline.fitted(given)
+    sets = {step.row.group for step, _ in given}
+    rows = [row for row in _read(_own_tables(), known) if row.split == "calibration"]
+    further = [one for one in given if one[0].row.group not in {row.group for row in rows}]
+    of_these = Baseline.fitted([*_ideal([row for row in rows if row.group in sets], known), *further])
+    if all(of_these.is_its_own(name) for name in sets):
         return of_these
-    sets = {one.measurement.row.group for one in predictions}
-    rows = [row for row in _read(_own_tables(), known) if row.group in sets and row.split == "calibration"]
-    shipped_ones = Baseline.fitted(ideal_times(_tasks(rows, known)[0]))
-    return Baseline({**of_these.efficiency, **shipped_ones.efficiency})
+    return Baseline.fitted([*_ideal(rows, known), *further])
+
+
+def _ideal(rows: Iterable[MeasuredRow], known: Mapping[str, GroupFile]) -> Iterator[tuple[Measurement, Ideal]]:
+    return ideal_times(_tasks(rows, known)[0])
 
 
 def _cells(one: Prediction) -> dict[str, Any]:
