@@ -210,7 +210,7 @@ def test_a_situation_tells_how_far_transfers_are() -> None:
 
         environment.process(begin())
         environment.run(until=second_ps + 4)
-        return tuple(found[2] for found in kept.situation(second_ps + 4))  # type: ignore[attr-defined, index]
+        return tuple(found[2] for found in kept.situation(second_ps + 4))  # type: ignore[attr-defined]
 
     assert situation(3, 3) == situation(10, 10) == (2 * 10**9, 2 * 10**9)
     assert situation(3, 5) == situation(10, 12) == (4 * 10**9, 2 * 10**9)
