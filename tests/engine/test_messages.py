@@ -47,6 +47,20 @@ def test_a_path_alone() -> None:
         assert (through, stored) == (6 + 30, 6 + 45)
 
 
+def test_channels_do_not_wait_for_each_other() -> None:
+    swap = [[Send(1, ((0, 0),)), Send(1, ((2, 0),))], [Send(0, ((1, 0),)), Send(0, ((3, 0),))]]
+    one, two = ([[sends[channel]] for sends in swap] for channel in (0, 1))
+    latencies = [
+        100,
+        1,
+        1,
+        100,
+    ]  # each channel is slow one way: there and back takes 101, and in step every step takes 100
+    apart = exchange([[Exchange(one, 2, 0), Exchange(two, 2, 1)]], latencies, cut_through=True)
+    together = exchange([[Exchange(swap, 2)]], latencies, cut_through=True)
+    assert (max(apart.ends_ps[0]), max(together.ends_ps[0])) == (101, 200)
+
+
 def test_first_come_first_served() -> None:
     # four members send to a fifth over one link of 5 ps: they arrive at 5, 10, 15, 20 and a latency of 1 later;
     # each sender is through when its message has left, the receiver with the last one
