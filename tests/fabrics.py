@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import islice
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from machines import fabric_spec, single_chip_server, sourced, torus_server
@@ -17,6 +19,7 @@ from trnsim.parallel import Placement
 from trnsim.topology import cluster_topology
 
 if TYPE_CHECKING:
+    from trnsim.collectives import Phase
     from trnsim.hardware import Chip, NeuronCores, Server
     from trnsim.parallel import Group, Slot
     from trnsim.topology import FabricSpec, FabricTopology
@@ -53,11 +56,26 @@ class Definition(Struct):
         plan = program(op, algorithm, known)
         cell_bytes = size_bytes / plan.buffer_cells
         steps = (
-            [(slots[each.source], slots[each.target], len(each.cells)) for each in step] for step in plan.transfers()
+            [(slots[each.source], slots[each.target], len(each.cells) * cell_bytes) for each in step]
+            for step in plan.transfers()
         )
-        return sum(self._step([(here, there, cells * cell_bytes) for here, there, cells in step]) for step in steps)
+        return sum(self._phase_s(phase, list(islice(steps, phase.steps))) for phase in plan.phases)
 
-    def _step(self, transfers: list[tuple[Slot, Slot, float]]) -> float:
+    def _phase_s(self, phase: Phase, steps: list[list[tuple[Slot, Slot, float]]]) -> float:
+        moving_s = sum(self._moving_s(step) for step in steps)
+        if phase.keeps_step:
+            return moving_s + sum(max(self._latency_s(here, there) for here, there, _ in step) for step in steps)
+        return moving_s + self._way_s(steps[0], rings=len(phase.moves), hops=len(steps))
+
+    def _way_s(self, transfers: list[tuple[Slot, Slot, float]], *, rings: int, hops: int) -> float:
+        """Latency of the longest way along one ring: what it has between servers, and else the longest inside."""
+        pairs = [(here, there) for here, there, _ in transfers]
+        outside = [self._latency_s(*pair) for pair in pairs if pair[0].server != pair[1].server]
+        inside = [self._latency_s(*pair) for pair in pairs if pair[0].server == pair[1].server]
+        crossings = min(hops, len(outside) / rings)
+        return crossings * fmean(outside or [0.0]) + (hops - crossings) * max(inside, default=0.0)
+
+    def _moving_s(self, transfers: list[tuple[Slot, Slot, float]]) -> float:
         sharers = self._groups_per_chip()
         highest = max(self._tier(here, there) for here, there, _ in transfers)
         seconds: dict[str, float] = defaultdict(float)
@@ -68,7 +86,7 @@ class Definition(Struct):
             if (tier := self._tier(here, there)) > 0:
                 for kind in self._joined().path_kinds(tier)[1:-1]:
                     self.bytes_by_kind[kind] += moved
-        return max(self._latency_s(here, there) for here, there, _ in transfers) + max(seconds.values())
+        return max(seconds.values())
 
     def _path(self, here: Slot, there: Slot, highest: int) -> list[tuple[str, str, float]]:
         """Return the links of a transfer: where they are, kind, rate."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trnsim.engine.messages import Exchange, Send, exchange
+from trnsim.engine.messages import Exchange, MessageLinks, Round, Send, exchange
 
 
 def ring(busy: list[int], steps: int) -> Exchange:
@@ -45,6 +46,32 @@ def test_a_path_alone() -> None:
             for way in (True, False)
         )
         assert (through, stored) == (6 + 30, 6 + 45)
+
+
+def test_channels_do_not_wait_for_each_other() -> None:
+    swap = [[Send(1, ((0, 0),)), Send(1, ((2, 0),))], [Send(0, ((1, 0),)), Send(0, ((3, 0),))]]
+    one, two = ([[sends[channel]] for sends in swap] for channel in (0, 1))
+    latencies = [
+        100,
+        1,
+        1,
+        100,
+    ]  # each channel is slow one way: there and back takes 101, and in step every step takes 100
+    apart = exchange([[Exchange(one, 2, 0), Exchange(two, 2, 1)]], latencies, cut_through=True)
+    together = exchange([[Exchange(swap, 2)]], latencies, cut_through=True)
+    assert (max(apart.ends_ps[0]), max(together.ends_ps[0])) == (101, 200)
+
+
+def test_a_member_is_through_once_with_all_of_its_channels() -> None:
+    # the second channel takes a step of 5 more than the first; nobody is told before
+    environment = simpy.Environment()
+    swap = [[Send(1, ((0, 5),))], [Send(0, ((1, 5),))]]
+    found = Round(MessageLinks(environment, [0, 0]), [Exchange(swap, 1, 0), Exchange(swap, 1, 1)])
+    ends_ps: list[int] = []
+    found.begin(0, 0, ends_ps.append)
+    found.begin(1, 0, lambda _: None)
+    environment.run()
+    assert ends_ps == [10]
 
 
 def test_first_come_first_served() -> None:

@@ -253,7 +253,10 @@ def test_a_rail_ring_has_the_bandwidth_of_all_nics_or_of_the_server(r: int, m: i
     fabric, p = make_fabric(server, m), r * m
     price = fabric.price("all-reduce", "rail-ring", whole(fabric), S)
     a_step = S / (r * p) * max(1 / nic, (r - 1) / B)
-    assert price.time_s == pytest.approx(2 * (p - 1) * (a_step + 10 * ALPHA), rel=1e-12)
+    latencies = (
+        m * 10 * ALPHA + (p - 1 - m) * ALPHA
+    )  # of the longest way along a ring: it leaves each of m servers once
+    assert price.time_s == pytest.approx(2 * ((p - 1) * a_step + latencies), rel=1e-12)
     assert price.bytes_by_kind["nic"] == pytest.approx(2 * 2 * (p - 1) * S / r / p * m * r)
 
 
@@ -266,3 +269,24 @@ def test_a_step_on_gpus_takes_the_rails_and_on_trainium_does_not() -> None:
     assert fabric.best("all-reduce", Group(0, 8, 4), S).algorithm != "rail-ring"
     torus = make_fabric(replace(exact_torus((8,), 0.0, B), scale_out=exact_link("nic", 0.0, B / 8)), 4)
     assert torus.best("all-reduce", whole(torus), S).algorithm != "rail-ring"
+
+
+@pytest.mark.parametrize("op", ["all-gather", "reduce-scatter"])
+def test_what_is_no_all_reduce_has_rings_alone_between_servers_of_gpus(op: str) -> None:
+    # of 8 bytes over 32 members five steps of halving are faster than 31 of a ring, but NCCL does not have them
+    gpus = replace(star_of(8), scale_up=StarScaleUp(exact_link("switch", ALPHA / 2, B)))
+    fabric = make_fabric(replace(gpus, scale_out=exact_link("nic", 10 * ALPHA, B)), 4)
+    best = fabric.best(op, whole(fabric), 8)
+    assert best.time_s > fabric.price(op, "recursive-halving-doubling", whole(fabric), 8).time_s
+    assert best.algorithm == "rail-ring"
+    assert fabric.best(op, Group(0, 8, 4), 8).algorithm == "direct"  # one member to a server has no rails
+    assert fabric.best("all-reduce", whole(fabric), 8).algorithm != "rail-ring"
+
+
+@pytest.mark.parametrize(("r", "m"), [(8, 1), (1, 4), (2, 3), (8, 16)])
+def test_latencies_of_a_rail_ring_add_up_along_a_ring(r: int, m: int) -> None:
+    gpus = replace(star_of(r), scale_up=StarScaleUp(exact_link("switch", ALPHA / 2, B)))
+    fabric, p = make_fabric(replace(gpus, scale_out=exact_link("nic", 10 * ALPHA, B)), m), r * m
+    crossings = min(m, p - 1) if m > 1 else 0
+    expected = crossings * 10 * ALPHA + (p - 1 - crossings) * ALPHA
+    assert fabric.price("all-gather", "rail-ring", whole(fabric), 0).time_s == pytest.approx(expected, rel=1e-12)

@@ -68,7 +68,8 @@ def placed_groups(draw: st.DrawFn) -> tuple[ClosedFormFabric, Group]:
 
 
 def check(fabric: ClosedFormFabric, group: Group, op: str, algorithm: str) -> None:
-    # time = sum over steps of (longest latency + most loaded link); a byte counts on each link it crosses
+    # time = sum over steps of (longest latency + most loaded link), latencies along a ring where rings are channels; a byte
+    # counts on each link it crosses
     definition = Definition(fabric, group)
     expected = definition.time_s(op, algorithm, SIZE)
     price = fabric.price(op, algorithm, group, SIZE)

@@ -135,14 +135,18 @@ class Phase(Record):
         At least one.
     steps
         >= 1. The next begins when all transfers of the one before have ended.
+    keeps_step
+        False where moves are channels of their own: a member passes on what came by one of them without waiting for
+        the others. Each is a ring.
     """
 
     moves: tuple[Move, ...]
     steps: int = 1
+    keeps_step: bool = True
 
     def mirrored(self) -> Phase:
         """Return the phase that runs backward, every transfer the other way: a reduction becomes a gathering."""
-        return Phase(tuple(move.mirrored(self.steps) for move in self.moves), self.steps)
+        return replace(self, moves=tuple(move.mirrored(self.steps) for move in self.moves))
 
 
 class Transfer(Record):
@@ -240,4 +244,4 @@ def mirrored(phases: Iterable[Phase]) -> tuple[Phase, ...]:
 
 def spread(phases: Iterable[Phase], factor: int) -> tuple[Phase, ...]:
     """Return phases of a group as those of members that are `factor` apart, every such circle for itself."""
-    return tuple(Phase(tuple(move.spread(factor) for move in phase.moves), phase.steps) for phase in phases)
+    return tuple(replace(phase, moves=tuple(move.spread(factor) for move in phase.moves)) for phase in phases)

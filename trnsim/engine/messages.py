@@ -61,10 +61,13 @@ class Exchange(Record, eq=False, dict=True):
         The messages of each member in one step, in the order in which it sends them.
     steps
         How often. >= 1.
+    channel
+        Exchanges of one channel follow one another; a member works on all channels at once.
     """
 
     sends: Sequence[Sequence[Send]]
     steps: int = 1
+    channel: int = 0
 
     @cached_property
     def receives(self) -> Counter[int]:
@@ -231,16 +234,20 @@ class Round:
     links
         The links that it uses.
     exchanges
-        One after the other, all with as many members.
+        Those of a channel one after the other, all with as many members.
     pause_ps
         As for `exchange`.
     """
 
     def __init__(self, links: MessageLinks, exchanges: Sequence[Exchange], *, pause_ps: int = 0) -> None:
         self.size = len(exchanges[0].sends) if exchanges else 0
-        self._members = [_Member(links, _steps(exchanges, number), pause_ps) for number in range(self.size)]
-        for member in self._members:
-            member.group = self._members
+        self._channels = []
+        for channel in dict.fromkeys(each.channel for each in exchanges):
+            of_it = [each for each in exchanges if each.channel == channel]
+            members = [_Member(links, _steps(of_it, number), pause_ps) for number in range(self.size)]
+            for member in members:
+                member.group = members
+            self._channels.append(members)
 
     def begin(self, member: int, time_ps: int, through: Callable[[int], None]) -> None:
         """Let a member begin at a time that is not past.
@@ -254,7 +261,18 @@ class Round:
         through
             Told when the member is through with all that it sends and receives, as soon as that is known.
         """
-        self._members[member].begin(time_ps, through)
+        if len(self._channels) == 1:
+            self._channels[0][member].begin(time_ps, through)
+            return
+        ends_ps: list[int] = []
+
+        def one_more(end_ps: int) -> None:
+            ends_ps.append(end_ps)
+            if len(ends_ps) == len(self._channels):
+                through(max(ends_ps))
+
+        for members in self._channels:
+            members[member].begin(time_ps, one_more)
 
 
 class _Member:

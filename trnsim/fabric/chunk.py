@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from trnsim.collectives.cargo import Pieces
 from trnsim.collectives.patterns import SWITCH, Everyone, Hops
@@ -188,12 +189,22 @@ def exchanges_of(
         If it takes more.
     """
     exchanges, events = [], 0
-    for phase in phases:
+    for channel, phase in _by_channel(phases):
         _refuse_many(network, events + phase.steps * _least_transfers(phase, len(members)), most_events)
-        exchanges.append(Exchange(_sends(network, members, phase, size_bytes), phase.steps))
+        exchanges.append(Exchange(_sends(network, members, phase, size_bytes), phase.steps, channel))
         events += events_of(exchanges[-1])
         _refuse_many(network, events, most_events)
     return exchanges
+
+
+def _by_channel(phases: Sequence[Phase]) -> Iterator[tuple[int, Phase]]:
+    """Yield the phases with the number of their channel: one, or as many as moves where no phase keeps them in step."""
+    apart = not any(phase.keeps_step for phase in phases) and len({len(phase.moves) for phase in phases}) == 1
+    for phase in phases:
+        if apart:
+            yield from ((channel, replace(phase, moves=(move,))) for channel, move in enumerate(phase.moves))
+        else:
+            yield 0, phase
 
 
 def events_of(exchange: Exchange) -> int:

@@ -40,12 +40,24 @@ CANDIDATES = ("direct", "recursive-halving-doubling", "ring", "hierarchical")
 RAIL_RING = "rail-ring"
 """A further one, as NCCL has it, for groups over several servers of GPUs."""
 
+RINGS_ALONE = ("all-gather", "reduce-scatter")
+"""Operations for which NCCL has nothing else there; only an all-reduce has trees."""
+
+
+class LaidPhase(NamedTuple):
+    """A phase: the traffic of one step, the steps, the share of the buffer per transfer, and the rings that are channels."""
+
+    traffic: Traffic
+    steps: int
+    fraction: Fraction
+    channels: int = 0
+
 
 class LaidOut(NamedTuple):
-    """An algorithm, and its phases: the traffic of one step, the steps, and the share of the buffer per transfer."""
+    """An algorithm, and its phases."""
 
     algorithm: str
-    phases: Sequence[tuple[Traffic, int, Fraction]]
+    phases: Sequence[LaidPhase]
 
 
 class Place(Record, eq=False):
@@ -96,6 +108,9 @@ class ClosedFormFabric(Record, eq=False, dict=True):
       has 1/g of the bandwidth of the links and of the NIC. Groups on other chips are not seen.
     - A ring visits its members in the order of ranks and pays the hops between them, except on a full square torus
       (16 chips of a Trn1 or Trn2 instance): there it runs along two cycles that share no link, both ways.
+    - Steps of a phase wait for each other, so each has the latency of its longest path. The rings of a rail ring are
+      channels that do not: there latencies add up along a ring, which leaves each server once. That is how NCCL counts
+      (NVIDIA/nccl, src/graph/tuning.cc, commit 01afd20a).
     - Phases are synchronous and follow one another, also those of the hierarchical algorithm inside and between
       servers: where both ways are equally wide it takes up to twice what a pipelined one would. Launch times and the
       skew of ranks are not here.
@@ -167,15 +182,20 @@ class ClosedFormFabric(Record, eq=False, dict=True):
             As for `price`.
         candidates
             Algorithms to choose from; if empty those of `CANDIDATES` that know the operation, or if none does all that
-            do and that the group can have.
+            do and that the group can have. Over several servers of GPUs, with several members in each, the rail ring is
+            one more, and of `RINGS_ALONE` the only one.
         """
-        names = tuple(candidates) or tuple(name for name in CANDIDATES if name in algorithm_names(op))
-        arrangement = arrange(self._place(group).layout, self.cluster.server_topology.server)
-        if not names:
-            names = algorithm_names(op, arrangement)
-        elif not candidates and self._has_rails(arrangement) and RAIL_RING in algorithm_names(op):
-            names += (RAIL_RING,)
+        names = tuple(candidates) or self._candidates(op, group)
         return min((self.price(op, name, group, size_bytes) for name in names), key=lambda price: price.time_s)
+
+    def _candidates(self, op: str, group: Group) -> tuple[str, ...]:
+        arrangement = arrange(self._place(group).layout, self.cluster.server_topology.server)
+        names = tuple(name for name in CANDIDATES if name in algorithm_names(op))
+        if not names:
+            return algorithm_names(op, arrangement)
+        if not self._has_rails(arrangement) or RAIL_RING not in algorithm_names(op):
+            return names
+        return (RAIL_RING,) if op in RINGS_ALONE else (*names, RAIL_RING)
 
     def _has_rails(self, arrangement: Arrangement) -> bool:
         """Say whether several servers of GPUs have several members each."""
@@ -230,7 +250,7 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         if key not in place.programs:
             kept = self.impairments.of_links
             traffic = transfer_traffic(place.layout, here, there, self._paths, is_kept=kept)
-            place.programs[key] = LaidOut("direct", [(traffic, 1, Fraction(1))])
+            place.programs[key] = LaidOut("direct", [LaidPhase(traffic, 1, Fraction(1))])
         return self._cost(*key, place_of).price(size_bytes)
 
     def program(self, op: str, algorithm: str, group: Group) -> Program:
@@ -287,7 +307,8 @@ class ClosedFormFabric(Record, eq=False, dict=True):
             if alike not in traffics:
                 kept = self.impairments.of_links
                 traffics[alike] = step_traffic(moves, layout, self._paths, is_kept=kept)
-            phases.append((traffics[alike], phase.steps, fraction))
+            channels = 0 if phase.keeps_step else len(phase.moves)
+            phases.append(LaidPhase(traffics[alike], phase.steps, fraction, channels))
         return LaidOut(plan.algorithm, phases)
 
     def _cost(self, op: str, algorithm: str, group: Group) -> Cost:
@@ -300,10 +321,13 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         seconds: dict[str, float] = defaultdict(float)
         links: dict[str, float] = defaultdict(float)
         groups_per_chip = math.ceil(self.placement.ranks_per_chip / place.layout.members_per_chip)
-        for traffic, steps, fraction in place.programs[op, algorithm].phases:
+        for traffic, steps, fraction, channels in place.programs[op, algorithm].phases:
             kind, seconds_per_byte, step_s = self._slowest(traffic, groups_per_chip, struck)
             share = steps * fraction
-            latency_s += steps * step_s
+            if channels:
+                latency_s += traffic.way_s(channels, steps) + steps * (step_s - traffic.latency_s)
+            else:
+                latency_s += steps * step_s
             seconds[kind] += float(share) * seconds_per_byte
             for carrier, transfers in traffic.carried().items():
                 links[carrier] += share.numerator * transfers / share.denominator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from trnsim.collectives.patterns import SWITCH, Everyone
 from trnsim.engine.sharing import Flow
@@ -166,7 +167,13 @@ def paths_of(network: Network, members: Integers, phase: Phase, *, symmetric: bo
         crossings = len(network.routes(sources[some], targets[some]).link)
         _refuse_too_many(network, crossings * len(sources) // max(1, len(some)))
         several.append(_paths_of_move(network, move, sources, targets, weights=move.weights(len(members))))
-    return Paths.joined(several)
+    return Paths.joined(several) if phase.keeps_step else _along_rings(Paths.joined(several), phase)
+
+
+def _along_rings(paths: Paths, phase: Phase) -> Paths:
+    """Give each step its part of the latency of the longest way along one of the rings, which do not wait for each other."""
+    way_ps = paths.start_ps.sum() / len(phase.moves) - paths.start_ps.min()
+    return replace(paths, start_ps=np.full_like(paths.start_ps, round(way_ps / phase.steps)))
 
 
 def loads_of(network: Network, paths: Paths) -> Loads:

@@ -81,6 +81,16 @@ class Traffic(Struct):
         """The longest latency of a path."""
         return max([self.inside_latency_s, *(self.paths.tiers[tier].latency_s for tier in self.by_tier)])
 
+    def way_s(self, rings: int, hops: int) -> float:
+        """Return the latency of so many transfers one after the other along one of several rings that are alike.
+
+        All transfers between servers that a ring has are among them; inside a server the longest path counts.
+        """
+        crossings = sum(self.by_tier.values())
+        crossing_s = sum(count * self.paths.tiers[tier].latency_s for tier, count in self.by_tier.items())
+        outside = min(hops, crossings / rings)
+        return outside * (crossing_s / crossings if crossings else 0.0) + (hops - outside) * self.inside_latency_s
+
     def carried(self) -> Mapping[str, int]:
         """Return transfers times links by kind of link, over the whole group."""
         carried: Counter[str] = Counter()

@@ -74,6 +74,10 @@ class Entry(Record, Generic[File]):
         value: Any = tuple(written.value) if isinstance(written.value, list) else written.value
         return Sourced(value, written.kind, text, source.read, written.low, written.high)
 
+    def optional(self, written: SourcedValue[T] | None) -> Sourced[T] | None:
+        """Return a value that a file may leave out."""
+        return None if written is None else self.sourced(written)
+
     def each_sourced(self, table: Mapping[str, SourcedValue[T]]) -> dict[str, Sourced[T]]:
         """Return a table of values with their sources spelled out."""
         return {key: self.sourced(written) for key, written in table.items()}

@@ -260,6 +260,7 @@ class FamilyFile(SourcedFile):
     chips: list[str] = Field(min_length=1, description="the chips that it describes")
     gemm_efficiency: SourcedValue[Fraction]
     attention_time_ratio: SourcedValue[Annotated[float, Field(gt=0, le=10)]]
+    attention_backward_ratio: SourcedValue[Annotated[float, Field(gt=0, le=10)]] | None = None
     memory_efficiency: SourcedValue[Fraction]
     byte_term: SourcedValue[Literal["add", "hidden", "max"]]
     host_layer: SourcedValue[Latency]

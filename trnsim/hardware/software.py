@@ -19,6 +19,7 @@ REGIMES: Final = ("near the memory limit", "host-bound", "large, compute-bound",
 FITTABLE: Final = {
     "gemm_efficiency": "gemm_efficiency",
     "attention_time_ratio": "attention_time_ratio",
+    "attention_backward_ratio": "attention_backward_ratio",
     "memory_efficiency": "memory_efficiency",
     "host_layer": "host_layer_s",
     "host_pass": "host_pass_s",
@@ -43,6 +44,8 @@ class SoftwareFamily(Record):
     attention_time_ratio
         Time of a FLOP of core attention over that of another matrix product, the full square of scores counted: above
         1 where the kernel is slower, below 1 where it skips the masked half. > 0.
+    attention_backward_ratio
+        Time of a FLOP of core attention in the backward pass over that in the forward pass. None where none is known: 1.
     memory_efficiency
         Share of the HBM bandwidth that other operators reach. Above 0, at most 1.
     byte_term
@@ -83,6 +86,7 @@ class SoftwareFamily(Record):
     chips: tuple[str, ...]
     gemm_efficiency: Sourced[float]
     attention_time_ratio: Sourced[float]
+    attention_backward_ratio: Sourced[float] | None
     memory_efficiency: Sourced[float]
     byte_term: Literal["add", "hidden", "max"]
     host_layer_s: Sourced[float]

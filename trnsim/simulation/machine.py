@@ -118,18 +118,21 @@ def build_rates(scenario: Scenario, bound: Bound = "value") -> Rates:
     server = scenario.cluster.server
     in_step = server.chips_per_host if family.scale_skew_over == "hosts" else server.chips
     doublings = math.log2(-(-chips // in_step))
+    flop_time_ratio = _flop_time_ratio(scenario, _at(family.attention_time_ratio, other))
+    slower = 1.0 if family.attention_backward_ratio is None else _at(family.attention_backward_ratio, other)
     return Rates(
         peak_flops_per_s=chip.peak_flops_per_s[scenario.training.precision].value * share,
         memory_bandwidth_bytes_per_s=chip.memory_bandwidth_bytes_per_s.value * share,
         gemm_efficiency=_at(family.gemm_efficiency, bound),
         memory_efficiency=family.memory_efficiency.value,
-        flop_time_ratio=_flop_time_ratio(scenario, _at(family.attention_time_ratio, other)),
+        flop_time_ratio=flop_time_ratio,
         byte_term=family.byte_term,
         host_layer_s=family.host_layer_s.value,
         host_pass_s=family.host_pass_s.value,
         collective_skew_s=_at(family.collective_skew_s, other) if scenario.run.skew else 0.0,
         scale_skew_fraction=_at(family.scale_skew_fraction, other) * doublings if scenario.run.skew else 0.0,
         interference_fraction=0.0 if family.interference_fraction is None else _at(family.interference_fraction, other),
+        gradient_flop_time_ratio={"core_attention": flop_time_ratio["core_attention"] * slower},
     )
 
 

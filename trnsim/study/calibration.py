@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Watch = Callable[[str], None]
 
 __all__ = [
+    "SHARES",
     "Calibration",
     "Fitted",
     "Judged",
@@ -49,7 +50,8 @@ MOST_FITTED: Final = 5
 FEWEST_ROWS_TO_JUDGE: Final = 3
 MOST_ROWS_LEFT_OUT_IN_TURN: Final = 20
 _STEP: Final = 0.02
-_SHARES: Final = frozenset({"gemm_efficiency", "memory_efficiency", "interference_fraction", "scale_skew_fraction"})
+SHARES: Final = frozenset({"gemm_efficiency", "memory_efficiency", "interference_fraction", "scale_skew_fraction"})
+"""Numbers that are at most 1."""
 
 
 class Fitted(Record):
@@ -199,7 +201,7 @@ class Solver(Record):
         from scipy.optimize import least_squares
 
         first = np.array([self._first(key) for key in self.keys])
-        upper = np.array([1 / value if key in _SHARES else np.inf for key, value in zip(self.keys, first, strict=True)])
+        upper = np.array([1 / value if key in SHARES else np.inf for key, value in zip(self.keys, first, strict=True)])
         weights = weights_of(tasks)
 
         def residuals(ratios: NDArray[np.float64]) -> NDArray[np.float64]:

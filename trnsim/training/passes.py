@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from trnsim.training.rates import Rates
     from trnsim.workload import Block, Item
 
-    _Runs = tuple[tuple[str, Sequence[Work | Exchange]], ...]
+    _Runs = tuple[tuple[str, Sequence[Work | Exchange], bool], ...]
+    """Heading, what runs, and whether it makes gradients."""
 
 COMPUTE, RECOMPUTE, SKEW, OVERHEAD, EXPOSED_TP = "compute", "recompute", "skew", "overhead", "exposed_tp"
 STRAGGLER_WAIT = "straggler_wait"
@@ -141,11 +142,11 @@ def stage_passes(
 
 
 def _forward_runs(block: Block) -> _Runs:
-    return ((COMPUTE, block.forward),)
+    return ((COMPUTE, block.forward, False),)
 
 
 def _backward_runs(block: Block) -> _Runs:
-    return ((RECOMPUTE, block.recompute), (COMPUTE, block.backward))
+    return ((RECOMPUTE, block.recompute, False), (COMPUTE, block.backward, True))
 
 
 class _Pricing(Record):
@@ -204,17 +205,18 @@ class _PassPricer(Record):
         return [whole[id(block)] for block in blocks]
 
     def _device_parts(self, block: Block) -> Iterator[Part]:
-        for heading, items in self.runs(block):
+        for heading, items, makes_gradients in self.runs(block):
+            rates = self.rates.of_gradients if makes_gradients else self.rates
             work = [item for item in items if isinstance(item, Work)]
             for members, exchange in _pieces(items, in_rings=self.ring_ranks > 1):
-                compute_s = self.rates.work_s(members)
+                compute_s = rates.work_s(members)
                 if exchange is None:
                     yield Part(f"{block.name} {heading}", heading, compute_s)
                 else:
                     yield from self._exchanged(
                         f"{block.name} {exchange.op} {exchange.name}", heading, compute_s, exchange
                     )
-            yield Part(f"{block.name} memory traffic", heading, self.rates.exposed_memory_s(work))
+            yield Part(f"{block.name} memory traffic", heading, rates.exposed_memory_s(work))
 
     def _exchanged(self, name: str, heading: str, compute_s: float, exchange: Exchange) -> Iterator[Part]:
         r"""Yield a matmul, if there is one, with a collective beside it, and what of the collective outlasts it.

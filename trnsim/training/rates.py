@@ -33,6 +33,8 @@ class Rates(Record):
     flop_time_ratio
         Time of a FLOP of an operator over that of a matrix multiplication at `peak_flops_per_s`, by the operator's
         name; 1 where it is not named. > 0.
+    gradient_flop_time_ratio
+        The same for backward passes, of operators where it is another.
     byte_term
         How HBM bytes count beside FLOPs: ``add`` to each operator; ``max`` with each operator;
         ``hidden`` behind the matrix multiplications of the block, charged only where the bytes of a
@@ -62,6 +64,12 @@ class Rates(Record):
     collective_skew_s: float
     scale_skew_fraction: float
     interference_fraction: float = 0.0
+    gradient_flop_time_ratio: Mapping[str, float] = {}
+
+    @property
+    def of_gradients(self) -> Rates:
+        """Return the rates of a backward pass, whose kernels may be slower."""
+        return replace(self, flop_time_ratio={**self.flop_time_ratio, **self.gradient_flop_time_ratio})
 
     def at_speed(self, speed: float) -> Rates:
         """Return the rates of a chip that does everything itself at a share of this speed; the host is not slower."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ALGORITHM", "both_ways", "ring_phases", "tour_rings"]
 
 
-def ring_phases(rings: tuple[Ring, ...]) -> tuple[Phase, ...]:
+def ring_phases(rings: tuple[Ring, ...], *, keep_step: bool = True) -> tuple[Phase, ...]:
     r"""Return the reduce-scatter of rings over the same members, at once.
 
     One phase of :math:`p - 1` steps; on each of m rings a member sends :math:`S / (m p)` in every step,
@@ -26,6 +26,8 @@ def ring_phases(rings: tuple[Ring, ...]) -> tuple[Phase, ...]:
     ----------
     rings
         One lane of the buffer goes along each. At least one.
+    keep_step
+        Whether a member waits in each step for all rings, or passes on by each what came by it.
 
     References
     ----------
@@ -37,7 +39,7 @@ def ring_phases(rings: tuple[Ring, ...]) -> tuple[Phase, ...]:
         Move(ring, Chunks(ring, hops=steps - 1, lane=lane, lanes=lanes), reduces=True)
         for lane, ring in enumerate(rings)
     )
-    return (Phase(tuple(moves), steps),)
+    return (Phase(tuple(moves), steps, keep_step),)
 
 
 def tour_rings(arrangement: Arrangement) -> tuple[Ring, ...]:
