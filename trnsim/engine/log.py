@@ -47,7 +47,8 @@ class Log:
 
     def extend(self, other: Log, later_ps: int, instead: Mapping[int, Operation]) -> None:
         """Append all rows of another log, later by some time, with other operations instead of some, by identity."""
-        self.operations.extend(instead.get(id(operation), operation) for operation in other.operations)
+        swap = instead.get
+        self.operations += [swap(id(each), each) for each in other.operations] if instead else other.operations
         self.times_ps.extend([time_ps + later_ps for time_ps in other.times_ps] if later_ps else other.times_ps)
 
     def repeated(self, repeats: Iterable[tuple[int, int, int, int]]) -> Log:

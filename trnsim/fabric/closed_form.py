@@ -339,7 +339,8 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         numbers = {server: traffic.numbers[member % len(traffic.numbers)] for server, member in struck.items()}
         kind, seconds = traffic.bottleneck(groups_per_chip, Counter(numbers.values()))
         latency_s = traffic.latency_s
-        for server, number in numbers.items():
+        different = {(number, self._struck.wrongs(server)): server for server, number in numbers.items()}
+        for (number, _), server in different.items():
             other, there, way_s = self._struck.bottleneck(traffic, number, server, groups_per_chip)
             latency_s = max(latency_s, way_s)
             if there > seconds:

@@ -13,7 +13,7 @@ from trnsim.topology.links import CORE_LINK
 from trnsim.topology.places import Trunk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from trnsim.fabric.paths import Paths, Wire
     from trnsim.fabric.traffic import Traffic
@@ -72,6 +72,27 @@ class Struck(Record, eq=False, dict=True):
             below = self.paths.blocks[trunk.tier]
             found.update(range(trunk.group * below, min((trunk.group + 1) * below, self.paths.cluster.chips)))
         return frozenset(found)
+
+    @cached_property
+    def _wrongs(self) -> dict[int, list[Hashable]]:
+        """What is wrong with each server, chips counted from its first."""
+        chips = self.paths.chips
+        found: defaultdict[int, list[Hashable]] = defaultdict(list)
+        for server, cables in sorted(self.impairments.cables.items()):
+            found[server].append(tuple(sorted(cables.items())))
+        for chip, share in sorted(self.impairments.nics.items()):
+            found[chip // chips].append((chip % chips, share))
+        for trunk, share in sorted(self.impairments.trunks.items() if self.paths.cluster.fabric else ()):
+            first, end = (group * self.paths.blocks[trunk.tier] for group in (trunk.group, trunk.group + 1))
+            for server in range(first // chips, -(-min(end, self.paths.cluster.chips) // chips)):
+                found[server].append(
+                    (trunk.tier, max(first - server * chips, 0), min(end - server * chips, chips), share)
+                )
+        return found
+
+    def wrongs(self, server: int) -> Hashable:
+        """Return what is wrong with a struck server: where that is the same, everything costs the same."""
+        return tuple(self._wrongs.get(server, ()))
 
     def members(self, group: Group) -> dict[int, int]:
         """Return the struck servers of a group, each with its first member there."""

@@ -175,5 +175,5 @@ def _update(log: Log, optimizer: Activity, now_ps: int) -> int:
 
 
 def _swapped(plan: RankPlan, own: RankPlan) -> Mapping[int, Operation]:
-    """Return the activities of a rank by the identity of those of its team."""
-    return {id(theirs): mine for theirs, mine in counterparts(plan, own)}
+    """Return the activities of a rank by the identity of those of its team, where they are others."""
+    return {} if plan is own else {id(theirs): mine for theirs, mine in counterparts(plan, own)}
