@@ -35,6 +35,11 @@ def test_csv_and_frame_hold_the_same(name: str) -> None:
     assert rows == [{key: str(value) for key, value in row.items()} for row in frame.to_dict("records")]
 
 
+def test_a_frame_says_of_what_run_it_is() -> None:
+    result = fake_result()
+    assert result.table("step").attrs["provenance"] == result.to_dict()["provenance"]
+
+
 def test_breakdown_sums_to_the_step() -> None:
     frame = fake_result().table("breakdown")
     assert frame["time_s"].sum() == pytest.approx(10.0)

@@ -6,6 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from trnsim.results.columns import TABLES
 
 if TYPE_CHECKING:
@@ -46,8 +48,10 @@ def csv_text(result: Result, name: str) -> str:
 
 
 def frame(result: Result, name: str) -> pd.DataFrame:
-    """Return one table as a frame with the declared columns and dtypes."""
-    return frame_of(rows(result, name), TABLES[name])
+    """Return one table as a frame with the declared columns and dtypes; its `attrs` say of what run it is."""
+    found = frame_of(rows(result, name), TABLES[name])
+    found.attrs["provenance"] = asdict(result.provenance)
+    return found
 
 
 def frame_of(table_rows: list[Row], columns: tuple[Column, ...]) -> pd.DataFrame:
