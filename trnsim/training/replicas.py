@@ -73,17 +73,20 @@ class Replicas:
         firsts: dict[Hashable, int] = {}
         counts: dict[Hashable, int] = {}
         likes: dict[Hashable, int] = {}
-        for replica, count in self._counted(replicas):
-            key = self._key(replica)
+        keys = [(replica, self._key(replica), count) for replica, count in self._counted(replicas)]
+        for replica, key, count in keys:
             counts[key] = counts.get(key, 0) + count
             firsts[key] = min(replica, firsts.get(key, replica))
             likes[key[:2]] = min(replica, likes.get(key[:2], replica))
         self.classes = [ReplicaClass(firsts[key], counts[key], likes[key[:2]]) for key in firsts]  # type: ignore[index]
         self._numbers = {key: number for number, key in enumerate(firsts)}
+        self._classes = {replica: self._numbers[key] for replica, key, _ in keys}
 
     def class_of(self, replica: int) -> int:
         """Return the number of a replica's class."""
-        return self._numbers[self._key(replica)]
+        if replica not in self._classes:
+            self._classes[replica] = self._numbers[self._key(replica)]
+        return self._classes[replica]
 
     def _counted(self, replicas: int) -> Iterator[tuple[int, int]]:
         """Yield replicas, each with how many it stands for."""
