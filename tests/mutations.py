@@ -208,6 +208,13 @@ MUTATIONS = (
         f"{STEADY}::test_scenarios",
     ),
     Mutation(
+        "a steady state forgets a message that is waited for until the next may be posted",
+        "engine/core.py",
+        "            yield message\n            del self._posted[wait]",
+        "            del self._posted[wait]\n            yield message",
+        f"{STEADY}::test_a_message_that_is_waited_for_until_it_may_be_posted_belongs_to_the_state",
+    ),
+    Mutation(
         "a steady state forgets collectives beside the passes",
         "training/story.py",
         "return messages, self.rank.situation(now_ps), self.data.situation(now_ps)",

@@ -17,22 +17,25 @@ from drawn_steps import (
 )
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from pipelines import activity, passes, plan
 from small import load_small, simulate_small
 
 import trnsim
+from trnsim.engine import Engine, Transfer
 from trnsim.schedules import Pass, Pipeline, borders, repeats, schedule, schedule_names
+from trnsim.training import Neighbourhood, RankPlan, Steady, train
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from trnsim.engine import Cohort
     from trnsim.training import Member
 
 
-def told(members: tuple[Member, ...]) -> Iterator[tuple[object, ...]]:
+def told(cohorts: Iterable[Cohort]) -> Iterator[tuple[object, ...]]:
     """Yield everything that is known of each cohort at the end of a run."""
-    for member in members:
-        cohort = member.cohort
+    for cohort in cohorts:
         for log in (cohort.log, cohort.stream):
             yield str(cohort), [operation.name for operation in log.operations], log.times_ps.tolist()
         yield str(cohort), cohort.step_ends
@@ -43,8 +46,12 @@ def compare(drawn: Drawn) -> int:
     plain, nothing = drawn.live(drawn.folded)
     watched, turns = drawn.live(drawn.folded, is_watched=True)
     assert nothing == 0
-    assert list(told(watched)) == list(told(plain))
+    assert list(told(cohorts_of(watched))) == list(told(cohorts_of(plain)))
     return turns
+
+
+def cohorts_of(members: tuple[Member, ...]) -> list[Cohort]:
+    return [member.cohort for member in members]
 
 
 def a_scenario_is_the_same(folder: Path, **drawn: Any) -> None:
@@ -83,6 +90,48 @@ def test_a_schedule_in_which_messages_do_not_pile_up_comes_to_a_steady_state(
     turns = compare(of_a_scenario(folder, layout, {}, SERVERS[3]))
     # Where all forward passes come first, what a stage has received and not used yet grows with every microbatch.
     assert turns > 48 or kind in {"gpipe", "breadth-first"}
+
+
+def a_pipeline_that_catches_up(before_ps: int, late_ps: int) -> list[RankPlan]:
+    """Return stages of 100, 1 and 100 ps, the second of which is late for its second step.
+
+    It can post a message every 90 ps only, so after it has caught up it waits 10 ps less for each than for the one before,
+    while both others do the same every 100 ps.
+    """
+    return [
+        plan(
+            "gpipe",
+            stage,
+            Pipeline(3, 80, 1),
+            passes(work_ps * 1e-12, 7e-12),
+            send_activation=Transfer(message_ps * 1e-12),
+            send_gradient=Transfer(1e-12),
+            optimizer=activity("optimizer", idle_ps * 1e-12, "optimizer"),
+            blocking_sends=False,
+        )
+        for stage, (work_ps, message_ps, idle_ps) in enumerate([(100, before_ps, 0), (1, 90, late_ps), (100, 1, 0)])
+    ]
+
+
+def live(plans: list[RankPlan], *, is_watched: bool) -> list[Cohort]:
+    """Let one rank a stage live through two steps."""
+    engine = Engine()
+    steady = Steady(engine) if is_watched else None
+    ranks = [engine.cohort(f"stage {stage}", ranks=1, first=f"pp{stage}") for stage in range(len(plans))]
+    for rank, own, before, after in zip(ranks, plans, [None, *ranks], [*ranks[1:], None], strict=False):
+        engine.start(rank, train(rank, own, Neighbourhood(before, after, None, None, None, None), 2, steady))
+    engine.run()
+    if steady is not None:
+        steady.settle()
+    return ranks
+
+
+@pytest.mark.parametrize("before_ps", [5, 15, 30, 50, 70])
+@pytest.mark.parametrize("late_ps", [150, 300, 523])
+def test_a_message_that_is_waited_for_until_it_may_be_posted_belongs_to_the_state(before_ps: int, late_ps: int) -> None:
+    plans = a_pipeline_that_catches_up(before_ps, late_ps)
+    watched, plain = (live(plans, is_watched=is_watched) for is_watched in (True, False))
+    assert list(told(watched)) == list(told(plain))
 
 
 @pytest.mark.parametrize("microbatches", [16, 64, 256])

@@ -108,10 +108,11 @@ class Cohort:
 
     def settle(self, wait: Wait) -> Story:
         """Block until the last message that was posted under a name has arrived."""
-        message = self._posted.pop(wait, None)
+        message = self._posted.get(wait)
         if message is not None:
             start = self.engine.now_ps
             yield message
+            del self._posted[wait]  # not before: what is waited for is a part of the situation
             if self.engine.now_ps > start:
                 self.log.add(wait, start, start, self.engine.now_ps)
             self.stream.add(wait, message.ready_ps, message.ready_ps, message.end_ps)

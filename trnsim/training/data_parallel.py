@@ -166,7 +166,8 @@ class DataParallel(Struct):
                 for wanted in buckets[position : position + ahead + 1]:
                     if wanted not in self.gathering:
                         self.gathering[wanted] = self._launch(self.exchanges.gather[wanted], turn, wanted)
-                yield from self._wait(self.gathering.pop(number))
+                yield from self._wait(self.gathering[number])
+                del self.gathering[number]  # not before: what is waited for is a part of the situation
             yield from self.rank.perform(segment, self.tensor, (turn, number))
             if self.beside:
                 yield from self._slow_down((turn, number))
