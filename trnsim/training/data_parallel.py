@@ -202,9 +202,9 @@ class DataParallel(Struct):
     def _slow_down(self, turn: Hashable) -> Story:
         """Lose what the collectives took from the pass that went on beside them."""
         together_s = sum(launched.transfer.duration_s for launched in self.beside)
-        self.beside.clear()
         lost_s = together_s * self.exchanges.interference_fraction
-        return self.rank.perform(Activity(INTERFERENCE, (Part(INTERFERENCE, "exposed_dp", lost_s),)), None, turn)
+        yield from self.rank.perform(Activity(INTERFERENCE, (Part(INTERFERENCE, "exposed_dp", lost_s),)), None, turn)
+        self.beside.clear()  # not before: what is lost is a part of the situation
 
     def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> Launched:
         if self.sharing is None:
