@@ -165,12 +165,18 @@ def on_other_links(price: Price) -> Price:
 
 
 def of_drawn_prices(
-    folder: Path, layout: dict[str, Any], chips: dict[int, float], palette: list[Price], seed: int, speed: float
+    folder: Path,
+    layout: dict[str, Any],
+    chips: dict[int, float],
+    palette: list[Price],
+    seed: int,
+    speed: float,
+    interference: float = 0.0,
 ) -> Drawn:
     """Return the same blocks and groups; operators and transfers of some picoseconds, so that every link binds."""
     scenario = loaded(folder, layout)
     machine = build_machine(scenario)
-    rates = Rates(speed, speed / 10, 1.0, 1.0, {}, "hidden", 0.0, 0.0, 0.0, 0.0)
+    rates = Rates(speed, speed / 10, 1.0, 1.0, {}, "hidden", 0.0, 0.0, 0.0, 0.0, interference_fraction=interference)
     spec = slowed(build_step(scenario, machine, rates, folding=False), chips)
     unfolded = fold(
         spec, DrawnPrices(spec, [*palette, on_other_links(palette[0])], seed), machine.meeting_tier, machine.blocks

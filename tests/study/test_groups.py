@@ -12,7 +12,7 @@ from trnsim.simulation.estimate import Estimate, estimate
 from trnsim.study.measured import read_measured, shipped
 from trnsim.study.validation import predictions
 from trnsim.study.validation.configurations import UnclearRowError, scenarios_of
-from trnsim.study.validation.groups import GroupFile, MachineTable, fill_blanks, groups
+from trnsim.study.validation.groups import GroupFile, MachineTable, fill_blanks, groups, machine_of
 from trnsim.study.validation.measurements import measurements, set_of, time_s
 from trnsim.study.validation.predictions import tasks_of
 from trnsim.study.validation.validation import SHIPPED_TABLES
@@ -226,6 +226,15 @@ def test_a_machine_without_a_family_is_refused(tmp_path: Path) -> None:
     known = GroupFile(assumed=[], hardware={"other GPU": MACHINE})
     with pytest.raises(UnclearRowError, match="no software family describes GPU"):
         scenarios_of(row(tmp_path, known), known)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "server"), [("NVIDIA A100-SXM4-80GB", "dgx-a100"), ("", "dgx-a100"), ("Cray", None)]
+)
+def test_a_machine_is_known_by_its_name(hardware: str, server: str | None, tmp_path: Path) -> None:
+    known = GROUPS["megatron-sc21"]
+    machine = machine_of(row(tmp_path, known, hardware=hardware), known)
+    assert (machine and machine.server) == server
 
 
 def test_scenarios_that_are_equal_are_simulated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

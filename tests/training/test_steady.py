@@ -63,7 +63,14 @@ def drawn_prices_are_the_same(folder: Path, **drawn: Any) -> None:
 
 
 scenarios = given(layout=layouts(most_rounds=12), chips=slow_chips, server=st.sampled_from(SERVERS))
-steps = given(layout=layouts(most_rounds=12), chips=slow_chips, palette=palettes, seed=st.integers(0, 99), speed=speeds)
+steps = given(
+    layout=layouts(most_rounds=12),
+    chips=slow_chips,
+    palette=palettes,
+    seed=st.integers(0, 99),
+    speed=speeds,
+    interference=st.sampled_from([0.0, 0.5]),
+)
 
 test_scenarios = settings(max_examples=40)(scenarios(a_scenario_is_the_same))
 test_drawn_prices = settings(max_examples=100)(steps(drawn_prices_are_the_same))

@@ -167,8 +167,8 @@ def _range(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[float,
         plain = replace(scenario, perturbations=(), run=settings)
         machine = build_machine(plain, machine)
         run = run_engine(plain, machine, folding=True)
-    windows = (run_again(plain, machine, run, build_rates(plain, bound)) for bound in ("low", "high"))
-    slow_s, fast_s = (run.window.duration_s if window is None else window.duration_s for window in windows)
+    windows = [run_again(plain, machine, run, build_rates(plain, bound)) for bound in ("low", "high")]
+    slow_s, fast_s = (window.duration_s for window in windows)
     share = time_s / run.window.duration_s
     return slow_s * share, fast_s * share
 

@@ -95,15 +95,18 @@ def _contracted(
     return contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
 
 
-def run_again(scenario: Scenario, machine: Machine, run: Simulated, rates: Rates) -> Window | None:
-    """Return the last step with other rates; None where the fold of the run does not hold for them."""
-    spec = replace(run.spec, rates=rates)
+def run_again(scenario: Scenario, machine: Machine, run: Simulated, rates: Rates) -> Window:
+    """Return the last step with other rates.
+
+    Raises
+    ------
+    TypeError
+        If tensor groups of the run were teams, as with slow chips.
+    """
     if isinstance(run.folding, Contraction):
-        bodies = Bodies(lambda: _new_engine(scenario, machine))
-        found = _play(scenario, machine, spec, run.folding, bodies)
-    else:
-        found = _run(scenario, machine, spec, run.folding)
-    return found and last_step([member.cohort for member in found.members])
+        raise TypeError("only a run of folded ranks can be run again")
+    again = _run(scenario, machine, replace(run.spec, rates=rates), run.folding)
+    return last_step([member.cohort for member in again.members])
 
 
 class _Played(NamedTuple):

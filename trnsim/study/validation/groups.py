@@ -65,7 +65,7 @@ class GroupFile(Table):
     """What the columns of a set leave open."""
 
     assumed: list[str] = Field(description="what is assumed, in words, for people who read the result")
-    hardware: dict[str, MachineTable] = Field(description="by the text of the column `hardware`, or *")
+    hardware: dict[str, MachineTable] = Field(description="by the text of the column `hardware`, or a pattern of it")
     only: dict[str, list[str]] = Field(
         default_factory=dict, description="cells that rows of the set have, by column; other rows are of GROUP/other"
     )
@@ -177,8 +177,10 @@ def matching(cells: Mapping[str, Any], by_cell: Mapping[str, Mapping[str, Kept]]
 
 
 def machine_of(row: MeasuredRow, group: GroupFile) -> MachineTable | None:
-    """Return the machine that a row ran on; None where its set does not know it."""
-    machine = group.hardware.get(row.hardware) or group.hardware.get("*")
+    """Return the machine that a row ran on; None where its set does not know it. A blank cell means the only one that it knows."""
+    named = (machine for pattern, machine in group.hardware.items() if fnmatchcase(row.hardware, pattern))
+    is_only = not row.hardware and len(group.hardware) == 1
+    machine = next(iter(group.hardware.values())) if is_only else group.hardware.get(row.hardware) or next(named, None)
     if machine is None or not machine.slices:
         return machine
     chips = (row.accelerators or 0) // (row.nodes or 1)
