@@ -54,9 +54,8 @@ def _why(run: Simulated) -> str:
     if isinstance(run.folding, Contraction):
         teams = run.processes - len(run.folding.slowest)
         return (
-            f"{found} = {teams:,} teams (tensor groups of {stages} stages; {len(run.folding.sorts):,} sorts of replicas, by "
-            f"slow chips and links, share them where their passes are alike; parts of a group whose messages differ are "
-            f"apart) + {len(run.folding.slowest):,} tails (data-parallel groups, by price and slowest chip)"
+            f"{found} = {teams:,} teams of {stages} stages ({len(run.folding.sorts):,} sorts of replicas, by slow chips and "
+            f"links) + {len(run.folding.slowest):,} tails (by price and slowest chip)"
         )
     return f"{found}: {stages} stages, told apart by slow chips, prices of transfers and whom they meet"
 

@@ -81,9 +81,9 @@ def simulate(scenario: Scenario) -> Result:
         assumptions=assumptions(scenario),
         derived={
             **cohort_notes(machine, run),
-            **_steady_notes(run),
             **traffic.derived_algorithms(sent),
             **scenario.derived,
+            **_steady_notes(run),
         },
         defaults=scenario.defaults,
         warnings=(*scenario.warnings, *_warnings(scenario, run, memories)),
@@ -119,7 +119,7 @@ def _steady_notes(run: Simulated) -> dict[str, str]:
     """Say how much was not simulated because it repeats itself."""
     if not run.repeated:
         return {}
-    return {"steady state": f"{run.repeated:,} passes of cohorts repeat earlier ones, and were not simulated again"}
+    return {"steady state": f"{run.repeated:,} passes repeat earlier ones and were not simulated"}
 
 
 def _warnings(scenario: Scenario, run: Simulated, memories: list[StageMemory]) -> Iterator[str]:

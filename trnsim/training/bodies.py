@@ -77,7 +77,7 @@ class Team(Cohort):
         self.passed_ps = self.engine.now_ps
 
     def shift(self, later_ps: int) -> None:
-        """Put off what comes after a steady state that was not simulated."""
+        """Put off what comes after a steady state that was not simulated: gradients leave with the last microbatch only."""
         self.launches_ps = [time_ps + later_ps for time_ps in self.launches_ps]
         self.passed_ps += later_ps
 
