@@ -51,7 +51,11 @@ class Cohort:
         What went on beside its own work: collectives that it launched (joined, start, end), messages that it posted.
     step_ends
         For each finished step: rows of the log, rows of the stream, time in picoseconds.
+    begun_ps
+        When its story began.
     """
+
+    begun_ps = 0
 
     def __init__(self, engine: Engine, name: str, ranks: int, first: str) -> None:
         self.engine = engine
@@ -159,7 +163,7 @@ class Cohort:
         self.step_ends.append((len(self.log), len(self.stream), self.engine.now_ps))
 
     def links(self, kind: str) -> tuple[Link, ...]:
-        """Return its links of a kind: out and in."""
+        """Return its links of a kind: out and in, one after the other."""
         return self._links[kind]
 
     @property
@@ -169,7 +173,7 @@ class Cohort:
 
     def at_work_ps(self, now_ps: int) -> int:
         """Return for how long it has been at what it does."""
-        return now_ps - (self.log.times_ps[-1] if len(self.log) else 0)
+        return now_ps - (self.log.times_ps[-1] if len(self.log) else self.begun_ps)
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what it has posted, and how far transfers are on its links."""
@@ -194,7 +198,7 @@ class Cohort:
     def _route_to(self, receiver: Cohort) -> Route:
         route = self._routes.get(receiver)
         if route is None:
-            route = self._routes[receiver] = Route(lambda kind: (self.links(kind)[0], receiver.links(kind)[1]))
+            route = self._routes[receiver] = Route(lambda kind: (*self.links(kind)[::2], *receiver.links(kind)[1::2]))
         return route
 
     def _message(self, key: tuple[Cohort, Hashable]) -> Arrival:

@@ -87,8 +87,13 @@ class Contraction(Record):
         place = self.spec.mesh.coordinates(rank)
         at, sort = (place["pp"], place["tp"]), self.sort_of(place["dp"])
         found = self.sorts[sort]
-        tensor = place["tp"] if found.is_late else -1
+        tensor = place["tp"] if found.is_late and place["pp"] in self.by_tensor else -1
         return sort, place["pp"], self.rows[found.like][at], self.tails.lanes[at], self.spec.slow.get(rank, 1.0), tensor
+
+    @property
+    def by_tensor(self) -> frozenset[int]:
+        """Stages in which the ranks of late replicas are told apart: they send the last gradient at different paces, or get it."""
+        return self.apart | {stage - 1 for stage in self.apart if stage}
 
     def meets(self, sort: Sort, stage: int) -> bool:
         """Say whether what the ranks of a stage send in passes is on kinds of links that reductions are on."""
@@ -108,7 +113,7 @@ class Contraction(Record):
         return False
 
     def with_late(self, late: Collection[int]) -> Contraction:
-        """Return the same with all ranks told apart in sorts of replicas of these numbers, and in the stages where they meet."""
+        """Return the same with sorts of replicas of these numbers being late, and tails told apart in the stages where they meet."""
         stages = range(self.spec.mesh.size("pp"))
         apart = self.apart | {stage for number in late for stage in stages if self.meets(self.sorts[number], stage)}
         sorts = list(self.sorts)
@@ -127,7 +132,10 @@ class Contraction(Record):
 
     def kinds(self, sort: Sort) -> tuple[tuple[Kind, ...], ...]:
         """Return the kinds of ranks that a sort of replicas has, by stage."""
-        return kinds_of(self.spec, sort, self.rows[sort.like], self.tails.lanes, self.slow)
+        by_tensor, lanes = self.by_tensor if sort.is_late else (), self.tails.lanes
+        rows = self.rows[sort.like]
+        parts = {(s, t): (t if s in by_tensor else -1, row, lanes[s, t]) for (s, t), row in rows.items()}
+        return kinds_of(self.spec, sort, parts, self.slow)
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -15,7 +15,7 @@ from trnsim.training.steady import Steady
 from trnsim.training.story import Neighbourhood
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Collection, Hashable, Iterator
 
     from trnsim.engine import Activity, Call, Engine, Story, Transfer, Wait
     from trnsim.engine.shared_links import Link
@@ -64,7 +64,10 @@ class LateTeam(Team):
     Parameters
     ----------
     each
-        Its ranks, in the order of tensor ranks.
+        Its ranks: one of each kind, or where they do not send the last gradient together, or get it, all in the order of
+        tensor ranks.
+    is_apart
+        Whether that is so, and each has links of its own.
 
     Attributes
     ----------
@@ -72,21 +75,30 @@ class LateTeam(Team):
         Rows of the log from the receipt of the last gradient on; 0 in the last stage.
     """
 
-    def __init__(self, engine: Engine, stage: int, entrant: Entrant, each: tuple[LateRank, ...]) -> None:
+    def __init__(
+        self, engine: Engine, stage: int, entrant: Entrant, each: tuple[LateRank, ...], *, is_apart: bool
+    ) -> None:
         super().__init__(engine, stage, entrant)
-        self.each = each
+        self.each, self.is_apart = each, is_apart
         self.last_rows = 0
         self._last: Arrival | None = None
         self._last_row: int | None = None
 
     def live(self, near: Neighbourhood, steady: Steady) -> Story:
         """Go through the passes."""
+        self.begun_ps = self.engine.now_ps
         yield from super().live(near, steady)
         self.last_rows = 0 if self._last_row is None else len(self.log) - self._last_row
 
     def links(self, kind: str) -> tuple[Link, ...]:
         """Return the links of a kind of all its ranks."""
+        if not self.is_apart:
+            return super().links(kind)
         return tuple(link for rank in self.each for link in rank.links(kind))
+
+    def situation(self, now_ps: int) -> Hashable:
+        """Return what it has posted, and how far transfers are on all links of its ranks."""
+        return super().situation(now_ps), tuple(rank.situation(now_ps) for rank in self.each)
 
     def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
         """Block until a message has arrived, and remember the last."""
@@ -114,7 +126,8 @@ class LateTeam(Team):
 
     def _carry(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> Arrival:
         """Send a message; the last one, after which nothing is left but to wait for reductions, rank by rank."""
-        if len(self.launches_ps) < len(self.plan.exchanges.reduce) or not isinstance(receiver, LateTeam):
+        is_last = len(self.launches_ps) == len(self.plan.exchanges.reduce)
+        if not (is_last and isinstance(receiver, LateTeam) and self.is_apart and receiver.is_apart):
             return super()._carry(receiver, content, transfer)
         message = receiver._last = receiver._message((self, content))  # noqa: SLF001  # of its own class
         message.ready_ps = self.engine.now_ps
@@ -125,12 +138,6 @@ class LateTeam(Team):
         for rank, other in zip(self.each, receiver.each, strict=True):
             self.engine.carry(transfer.course, _route(rank, other), rank.sent)  # type: ignore[arg-type]  # set above
         return message
-
-    def _route_to(self, receiver: Cohort) -> Route:
-        route = self._routes.get(receiver)
-        if route is None:
-            route = self._routes[receiver] = Route(lambda kind: (*self.links(kind)[::2], *receiver.links(kind)[1::2]))
-        return route
 
 
 def _when_all(under_way: set[LateRank], rank: LateRank, over: Callable[[], None]) -> Callable[[object], None]:
@@ -155,6 +162,8 @@ class LateReplica:
         The engine.
     entry
         The replica.
+    apart
+        Stages in which ranks are told apart.
 
     Attributes
     ----------
@@ -162,11 +171,15 @@ class LateReplica:
         Its teams. Their logs are late by the time of what is not simulated as it repeats itself.
     """
 
-    def __init__(self, engine: Engine, entry: Entry) -> None:
+    def __init__(self, engine: Engine, entry: Entry, apart: Collection[int]) -> None:
         self._entry = entry
         teams = self.teams = {
             place: LateTeam(
-                engine, place[0], roster.entrant(entry.starts_ps[place], -entry.body.later_ps), _ranks(engine, roster)
+                engine,
+                place[0],
+                roster.entrant(entry.starts_ps[place], -entry.body.later_ps),
+                _ranks(engine, roster),
+                is_apart=place[0] in apart,
             )
             for place, roster in entry.cast.items()
         }

@@ -45,7 +45,7 @@ class Sort(NamedTuple):
     counts
         Those that were looked at, each with how many it stands for.
     is_late
-        Whether each tensor rank is a kind of its own.
+        Whether they are still at work when gradients of their stage are being reduced, on links that both use.
     """
 
     like: int
@@ -112,16 +112,18 @@ def late_sorts(sort: Sort, slow: Slow) -> dict[Hashable, Sort]:
     return {told: Sort(sort.like, counts, is_late=True) for told, counts in found.items()}
 
 
-def kinds_of(spec: StepSpec, sort: Sort, rows: Rows, lanes: Lanes, slow: Slow) -> tuple[tuple[Kind, ...], ...]:
+def kinds_of(
+    spec: StepSpec, sort: Sort, parts: Mapping[Place, tuple[int, int, int]], slow: Slow
+) -> tuple[tuple[Kind, ...], ...]:
     """Count the kinds of ranks that a sort of replicas has, by stage, each with its first rank.
 
-    Replicas without slow ranks in a stage are counted, others are looked at one by one.
+    Parts of a stage are told apart: by a number, by team and tail. Replicas without slow ranks in a stage are counted,
+    others are looked at one by one.
     """
     speeds: defaultdict[int, defaultdict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for replica in sort.counts:
         for (stage, tensor), speed in slow.get(replica, ()):
             speeds[stage][replica][tensor] = speed
-    parts = {(s, t): (t if sort.is_late else -1, row, lanes[s, t]) for (s, t), row in rows.items()}
     stages = range(spec.mesh.size("pp"))
     return tuple(_kinds_of_stage(spec, parts, sort.counts, speeds[stage], stage) for stage in stages)
 

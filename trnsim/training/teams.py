@@ -75,7 +75,7 @@ class Teams:
         late = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if sort.is_late]
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
         engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
-        replicas = [LateReplica(engine, entry) for entry in late]
+        replicas = [LateReplica(engine, entry, self.found.by_tensor) for entry in late]
         self._start_tails(engine, [rank for replica in replicas for rank in replica.ranks], others)
         engine.run()
         for replica in replicas:
