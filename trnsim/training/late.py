@@ -48,14 +48,14 @@ class LateRank(Cohort):
         self.came: Arrival | None = None
         self.sent: Arrival | None = None
 
-    def begun_ps(self, ready_ps: int) -> int:
+    def begins_ps(self, ready_ps: int) -> int:
         """Return when it begins its last pass, if it has been ready for it from a time on."""
         return ready_ps if self.came is None else max(ready_ps, self.came.end_ps)
 
     def joined_ps(self, ready_ps: int) -> int:
         """Return when it is through with what it does in its last pass before the first collective."""
         place = self.plan.turns[-1].virtual_stage
-        return self.begun_ps(ready_ps) + self.plan.passes[place].segments[0].head_ps
+        return self.begins_ps(ready_ps) + self.plan.passes[place].segments[0].head_ps
 
 
 class LateTeam(Team):

@@ -198,7 +198,7 @@ class View:
         if team.last_rows:
             row = len(log) - team.last_rows
             ready_ps, sent_ps, _ = times_ps[3 * row : 3 * row + 3]
-            begun_ps = rank.begun_ps(ready_ps)
+            begun_ps = rank.begins_ps(ready_ps)
             log.set_times(row, ready_ps, sent_ps, begun_ps)
             log.set_times(row + 1, begun_ps, *times_ps[3 * row + 4 : 3 * row + 6])
         if rank.sent is not None:
