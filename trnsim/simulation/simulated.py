@@ -65,7 +65,7 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, known: Bo
     """Run the engine with the best numbers of the software family; `known` is what another run has found."""
     spec, communication = _prepared(scenario, machine, folding=folding)
     if sorted_out := _contracted(scenario, machine, spec, communication):
-        bodies = known or Bodies(lambda: _new_engine(scenario, machine))
+        bodies = known or _new_bodies(scenario, machine)
         if played := _play(scenario, machine, spec, sorted_out, bodies):
             return _simulated(played, spec, communication, sorted_out, bodies)
     folded = fold(spec, communication, machine.meeting_tier, machine.blocks)
@@ -136,6 +136,11 @@ def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding)
     if steady is not None:
         steady.settle()
     return _Played(engine.events, len(members), members, steady.turns if steady else 0)
+
+
+def _new_bodies(scenario: Scenario, machine: Machine) -> Bodies:
+    shared, replays = scenario.run.fidelity == "flow", scenario.run.engine != "events"
+    return Bodies(lambda: _new_engine(scenario, machine), links_are_shared=shared, replays=replays)
 
 
 def _new_engine(scenario: Scenario, machine: Machine) -> Engine:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trnsim.training.bodies import Bodies, Body, Place
     from trnsim.training.cohorts import Planner
     from trnsim.training.contraction import Contraction
+    from trnsim.training.replay import Replay
     from trnsim.training.sorts import Sort
     from trnsim.training.spec import StepSpec
 
@@ -68,7 +69,7 @@ class Teams:
 
     def _play_passes(self) -> None:
         """Let every replica go through its passes."""
-        played: dict[int, Body] = {}
+        played: dict[int, Body | Replay] = {}
         for cast in self._casts:
             starts_ps = {place: roster.starts_ps() for place, roster in cast.items()}
             zero_ps = max(

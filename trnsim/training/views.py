@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trnsim.training.bodies import Team
     from trnsim.training.story import RankPlan
     from trnsim.training.tails import Tail
+    from trnsim.training.tracks import Track
 
 __all__ = ["Kind", "Played", "Roster", "View"]
 
@@ -43,7 +44,7 @@ class Played(NamedTuple):
         When each kind of ranks began the step.
     """
 
-    team: Team
+    team: Team | Track
     zero_ps: int
     starts_ps: tuple[int, ...]
 
