@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from trnsim.engine import Engine, account, last_step
+from trnsim.errors import InputError, Problem
 from trnsim.simulation.machine import build_rates, build_step
 from trnsim.simulation.messages import refuse_many_messages
 from trnsim.training import Bodies, Communication, Contraction, Steady, contract, fold, populate
@@ -61,13 +62,32 @@ class Simulated(NamedTuple):
         return next(member for member in self.members if member.cohort is self.window.last)
 
 
-def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None = None) -> Simulated:
-    """Run the engine with the best numbers of the software family; `known` is what another run has found."""
+def run_engine(
+    scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None = None, must_replay: bool = False
+) -> Simulated:
+    """Run the engine with the best numbers of the software family.
+
+    Parameters
+    ----------
+    scenario, machine
+        What is run.
+    folding
+        Whether ranks that behave alike are simulated once.
+    known
+        What another run has found.
+    must_replay
+        Whether it is wrong to run what cannot be replayed.
+    """
     spec, communication = _prepared(scenario, machine, folding=folding)
     if sorted_out := _contracted(scenario, machine, spec, communication):
         bodies = known or _new_bodies(scenario, machine)
         if played := _play(scenario, machine, spec, sorted_out, bodies):
             return _simulated(played, spec, communication, sorted_out, bodies)
+    if must_replay:
+        message = (
+            "no ranks of this step can be simulated as teams, and nothing else is replayed; auto goes by events then"
+        )
+        raise InputError([Problem("run.engine", message, value=scenario.run.engine)], file=str(scenario.source))
     folded = fold(spec, communication, machine.meeting_tier, machine.blocks)
     if machine.chunk is not None:
         refuse_many_messages(scenario, machine.chunk, spec, folded)

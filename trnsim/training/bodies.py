@@ -182,12 +182,14 @@ class Bodies:
     ----------
     count, events, repeated
         How many there are, and the sums of the others over all of them.
+    replays
+        As given.
     """
 
     def __init__(self, new_engine: Callable[[], Engine], *, links_are_shared: bool, replays: bool) -> None:
         self.count = self.events = self.repeated = 0
         self._new_engine = new_engine
-        self._links_are_shared, self._replays = links_are_shared, replays
+        self.replays, self._links_are_shared = replays, links_are_shared
         self._found: defaultdict[Hashable, list[Body | Replay]] = defaultdict(list)
         self._courses: dict[int, tuple[StagePasses, Hashable]] = {}
 
@@ -213,7 +215,7 @@ class Bodies:
         entrants: Mapping[Place, Entrant],
         neighbours: Mapping[Place, tuple[Place | None, Place | None]],
     ) -> Body | Replay:
-        if self._replays and can_be_replayed(entrants, neighbours):
+        if self.replays and can_be_replayed(entrants, neighbours):
             replay = Replay(entrants, neighbours, links_are_shared=self._links_are_shared)
             if replay.is_over:
                 return replay  # if it stalls, its events tell who waits for what

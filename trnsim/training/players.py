@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Link, Route
-from trnsim.training.tracks import LAST, Times, Track, activities_of, works
+from trnsim.training.story import LAST
+from trnsim.training.tracks import Times, Track
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -15,7 +16,41 @@ if TYPE_CHECKING:
     from trnsim.engine import Agenda, Course, Transfer
     from trnsim.training.bodies import Entrant, Place
 
-__all__ = ["Player", "Stage", "Way"]
+__all__ = ["Appointments", "Player", "Stage", "Way"]
+
+
+class Appointments(NamedTuple):
+    """The passes of a tensor group.
+
+    Attributes
+    ----------
+    places
+        Its teams.
+    opened_ps
+        When all had come to the first.
+    later
+        Of each other, the number of the activity, and what each team had until all had come.
+    """
+
+    places: tuple[Place, ...]
+    opened_ps: int
+    later: frozenset[tuple[int, ...]]
+
+    def suit(self, tracks: Mapping[Place, Track], entrants: Mapping[Place, Entrant]) -> bool:
+        """Say whether the last of other teams, who get the same messages, would come to each just when it began."""
+        if max(_joined_ps(entrants[place], tracks[place]) for place in self.places) != self.opened_ps:
+            return False
+        heads_ps = [[each.head_ps for each in entrants[place].plan.activities] for place in self.places]
+        return all(
+            max(heads[work] - spare_ps for heads, spare_ps in zip(heads_ps, spares_ps, strict=True)) == 0
+            for work, *spares_ps in self.later
+        )
+
+
+def _joined_ps(entrant: Entrant, track: Track) -> int:
+    """Return when all ranks of a team come to their first pass, who get the messages of another."""
+    message_ps = track.message_ps
+    return entrant.joined_ps(message_ps and message_ps[1])
 
 
 class Way:
@@ -33,14 +68,13 @@ class Way:
         self.course = transfer.course
         self.is_shared = False
         self._sender, self._receiver, self._kind, self._agenda = sender, receiver, kind, agenda
-        self._come = self.come  # bound once
 
     def set_out(self) -> None:
         """Send a message."""
         if self.is_shared:
-            self._agenda.carry(self.course, self._receiver.route, self._come)
+            self._agenda.carry(self.course, self._receiver.route, self.come)
         else:
-            self._agenda.add(self._agenda.now + self.course.duration_ps, self._come)
+            self._agenda.add(self._agenda.now + self.course.duration_ps, self.come)
 
     def come(self) -> None:
         """Let a message arrive."""
@@ -49,7 +83,15 @@ class Way:
         self._sender.begin()
 
 
-class Player:
+class _Actor:
+    """One of those that know each other, and so are not freed when nobody else knows them."""
+
+    def forget(self) -> None:
+        """Forget everything; to be called at the end, as commands collect no garbage."""
+        vars(self).clear()
+
+
+class Player(_Actor):
     """A team in its passes.
 
     Parameters
@@ -82,7 +124,7 @@ class Player:
     def __init__(self, place: Place, entrant: Entrant, stage: Stage, agenda: Agenda) -> None:
         self.place, self.entrant, self.stage, self._agenda = place, entrant, stage, agenda
         self.track = Track(entrant.plan, stage.met_ps)
-        self.activities = activities_of(entrant.plan)
+        self.activities = entrant.plan.activities
         self.heads_ps = [activity.head_ps for activity in self.activities]
         self.met: list[tuple[int, Course | None]] = []
         self.worked, self.left = self.track.worked_ps.kept, self.track.left_ps.kept
@@ -93,7 +135,7 @@ class Player:
         links: defaultdict[str, Link] = defaultdict(Link)
         self._links = links
         self.route = Route(lambda kind: (links[kind],))
-        self._works = works(entrant.plan)
+        self._works = entrant.plan.works
         self._end = len(self._works)
         self._backlog = [0, 0]
         self._awaits = -1
@@ -103,17 +145,6 @@ class Player:
     def is_over(self) -> bool:
         """Whether there is no pass left."""
         return self.turn == self._end
-
-    @property
-    def performed(self) -> set[int]:
-        """Numbers of the activities that it performs after the first."""
-        found = set(self._works[1:])
-        return found | set(range(LAST, len(self.activities))) if LAST in self._works else found
-
-    def joined_ps(self, entrant: Entrant) -> int:
-        """Return when all ranks of a team that gets the same messages come to their first pass."""
-        message_ps = self.track.message_ps
-        return entrant.joined_ps(message_ps and message_ps[1])
 
     def get_ready(self) -> None:
         """Look up once what it needs in every pass."""
@@ -169,7 +200,7 @@ class Player:
         return self.turn - turn, self._awaits, is_sending, now_ps - self.since_ps, *self._backlog, *streams
 
 
-class Stage:
+class Stage(_Actor):
     """The teams of a stage, who meet in its passes.
 
     Parameters
@@ -212,7 +243,7 @@ class Stage:
     def _open(self, player: Player) -> None:
         """Let a team begin its first pass, in which ranks may join that began the step at different times."""
         player.since_ps = now_ps = self._agenda.now
-        self._ready_ps = max(self._ready_ps, now_ps, player.joined_ps(player.entrant))
+        self._ready_ps = max(self._ready_ps, now_ps, _joined_ps(player.entrant, player.track))
         self._joined += 1
         if self._joined < len(self.players):
             return
@@ -224,7 +255,7 @@ class Stage:
         if self.met_ps is None:
             self.join, self._end = self._work, player.leave
             self._whole = [self.known(activity.course()) for activity in player.activities]
-            self.meetings = {(work, player.heads_ps[work]) for work in player.performed}
+            self.meetings = set(enumerate(player.heads_ps))
 
     def _work(self, player: Player) -> None:
         """Let the only team begin a pass."""
@@ -258,16 +289,10 @@ class Stage:
         else:
             self._agenda.carry(course, self._route, self._end)
 
-    def suits(self, entrants: Mapping[Place, Entrant]) -> bool:
-        """Say whether the last of other teams would come to each pass just when it began."""
-        others = [entrants[player.place] for player in self.players]
-        if max(map(Player.joined_ps, self.players, others)) != self.opened_ps:
-            return False
-        heads_ps = [[each.head_ps for each in activities_of(other.plan)] for other in others]
-        return all(
-            max(heads[work] - spare_ps for heads, spare_ps in zip(heads_ps, spares_ps, strict=True)) == 0
-            for work, *spares_ps in self.meetings
-        )
+    @property
+    def appointments(self) -> Appointments:
+        """When all came to its passes."""
+        return Appointments(tuple(player.place for player in self.players), self.opened_ps, frozenset(self.meetings))
 
     def known(self, course: Course) -> tuple[int, Course | None]:
         """Return how long a course takes alone; and the course itself, if it may meet others."""

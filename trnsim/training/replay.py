@@ -8,18 +8,16 @@ is a row of times at which something ends.
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Agenda
 from trnsim.schedules import repeats
 from trnsim.training.players import Player, Stage, Way
-from trnsim.training.tracks import BACKWARD, FORWARD, Cut, activities_of, works
+from trnsim.training.tracks import BACKWARD, FORWARD, Cut
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from trnsim.schedules import Pass
     from trnsim.training.bodies import Entrant, Place
     from trnsim.training.story import RankPlan
 
@@ -53,8 +51,8 @@ class Replay:
     def __init__(self, entrants: Mapping[Place, Entrant], neighbours: _Neighbours, *, links_are_shared: bool) -> None:
         agenda = Agenda()
         teams = Counter(stage for stage, _ in entrants)
-        self._stages = {stage: Stage(agenda, is_alone=count == 1) for stage, count in teams.items()}
-        players = {place: Player(place, entrant, self._stages[place[0]], agenda) for place, entrant in entrants.items()}
+        stages = {stage: Stage(agenda, is_alone=count == 1) for stage, count in teams.items()}
+        players = {place: Player(place, entrant, stages[place[0]], agenda) for place, entrant in entrants.items()}
         for place, player in players.items():
             previous, following = (None if other is None else players[other] for other in neighbours[place])
             _connect(player, previous, following, agenda)
@@ -68,8 +66,11 @@ class Replay:
         agenda.run()
         recurrence.settle()
         self.teams = {place: player.track for place, player in players.items()}
+        self._appointments = [stage.appointments for stage in stages.values()]
         self.is_over = all(player.is_over for player in players.values())
         self.events, self.repeated, self.later_ps = agenda.events, recurrence.turns, recurrence.later_ps
+        for actor in (*players.values(), *stages.values()):
+            actor.forget()
 
     def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
         """Say whether other teams of the same paces would do the same.
@@ -77,7 +78,7 @@ class Replay:
         They would if their groups were ready for each collective when those of the replay were: up to the first collective
         nothing differs, and each is followed by the same until the next.
         """
-        return all(stage.suits(entrants) for stage in self._stages.values())
+        return all(appointments.suit(self.teams, entrants) for appointments in self._appointments)
 
 
 def can_be_replayed(entrants: Mapping[Place, Entrant], neighbours: _Neighbours) -> bool:
@@ -100,9 +101,9 @@ def _meet(plans: Sequence[RankPlan]) -> bool:
     first = plans[0]
     return len(plans) == 1 or all(
         plan.turns == first.turns
-        and works(plan) == works(first)
-        and len(activities_of(plan)) == len(activities_of(first))
-        and all(activity.rendezvous is not None for activity in activities_of(plan))
+        and plan.works == first.works
+        and len(plan.activities) == len(first.activities)
+        and all(activity.rendezvous is not None for activity in plan.activities)
         for plan in plans
     )
 
@@ -112,18 +113,15 @@ def _is_plain(plan: RankPlan) -> bool:
     exchanges, (first, *_), last = plan.exchanges, plan.turns, plan.turns[-1]
     if not plan.blocking_sends or len(plan.passes) > 1 or first.kind != "F" or last.kind != "B":
         return False
+    if plan.works[-1] >= len(plan.activities):
+        return False
     return not (exchanges.sharding.zero > 1 or exchanges.sharding.gathers_in_passes or exchanges.interference_fraction)
 
 
 def _goes_on(kind: int, sender: RankPlan, receiver: RankPlan) -> bool:
     """Say whether messages of a kind are looked at in the order in which they are sent."""
     transfer = sender.send_gradient if kind == BACKWARD else sender.send_activation
-    return transfer is not None and _microbatches(kind, sender.turns) == _microbatches(kind, receiver.turns)
-
-
-@lru_cache(maxsize=1024)
-def _microbatches(kind: int, turns: tuple[Pass, ...]) -> tuple[int, ...]:
-    return tuple(turn.microbatch for turn in turns if (turn.kind == "B") == (kind == BACKWARD))
+    return transfer is not None and sender.microbatches[kind] == receiver.microbatches[kind]
 
 
 def _connect(player: Player, previous: Player | None, following: Player | None, agenda: Agenda) -> None:

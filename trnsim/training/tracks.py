@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from array import array
 from functools import lru_cache
-from itertools import chain, compress
-from operator import add
+from operator import add, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Log
-from trnsim.training.story import RECEIVE_ACTIVATION, RECEIVE_GRADIENT, SEND_ACTIVATION, SEND_GRADIENT
+from trnsim.training.story import LAST, RECEIVE_ACTIVATION, RECEIVE_GRADIENT, SEND_ACTIVATION, SEND_GRADIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from trnsim.engine import Activity, Operation
-    from trnsim.schedules import Pass
+    from trnsim.engine import Operation
     from trnsim.training.story import RankPlan
 
-__all__ = ["BACKWARD", "FORWARD", "LAST", "Cut", "Times", "Track", "activities_of", "works"]
+    _Chosen = Callable[[Sequence[int]], Sequence[int]]
 
-FORWARD, BACKWARD, LAST = range(3)
-"""What is worked at: number of an activity of `StagePasses`. From the third on they are segments of the last pass."""
+__all__ = ["BACKWARD", "FORWARD", "Cut", "Times", "Track"]
 
-_RECEIVES, _SENDS = (RECEIVE_ACTIVATION, RECEIVE_GRADIENT), (SEND_ACTIVATION, SEND_GRADIENT)
+FORWARD, BACKWARD = range(2)
+"""Which way a message goes."""
+
+_WAITS = (RECEIVE_ACTIVATION, RECEIVE_GRADIENT, SEND_ACTIVATION, SEND_GRADIENT)
 
 
 class Cut(NamedTuple):
@@ -55,6 +55,8 @@ class Times:
 
     def all(self) -> list[int]:
         """Return all of them."""
+        if not self.cuts:
+            return self.kept.tolist()
         found: list[int] = []
         cursor = later_ps = 0
         for first, end, times, period_ps in self.cuts:
@@ -104,90 +106,91 @@ class Track:
     @property
     def message_ps(self) -> tuple[int, int] | None:
         """When the message before the first pass was sent and came; None for the first stage."""
-        return None if self.previous is None else next(self.previous.sent(FORWARD))
-
-    def sent(self, kind: int) -> Iterator[tuple[int, int]]:
-        """Yield of what it sends forward or backward, when it was sent and came."""
-        chosen = [number == kind for number in _kinds(self.plan.turns)]
-        return compress(zip(self.worked_ps.all(), self.left_ps.all(), strict=True), chosen)
+        before = self.previous
+        return None if before is None else (before.worked_ps.kept[0], before.left_ps.kept[0])
 
     @property
     def log(self) -> Log:
         """What the team did."""
-        numbers, activities, kinds = works(self.plan), activities_of(self.plan), _kinds(self.plan.turns)
-        sources = self.previous, self.following
-        rows = [_Rows(kind, sources[kind] is not None, sources[1 - kind] is not None) for kind in (FORWARD, BACKWARD)]
-        came = [source and source.sent(kind) for kind, source in enumerate(sources)]
-        ways = [came[kind] for kind in kinds]
-        sent, come = zip(*[next(way) if way else (0, 0) for way in ways], strict=True)
+        plan, others = self.plan, (self.previous, self.following)
+        before, after = (None if other is None else other.plan.works for other in others)
+        layout = _layout(plan.works, before, after, len(plan.activities))
+        all_sent, all_come = [0], [0]
+        for other in others:
+            if other is not None:
+                all_sent += other.worked_ps.all()
+                all_come += other.left_ps.all()
+        sent, come = layout.incoming(all_sent), layout.incoming(all_come)
         worked, left = self.worked_ps.all(), self.left_ps.all()
         starts = [0, *left[:-1]]
         begun = list(map(max, starts, come))
-        ready = self._ready(begun, numbers, activities)
-        columns = starts, map(max, starts, sent), begun, begun, ready, worked, worked, worked, left
-        masks = [each.mask for each in rows]
-        operations = [each.operations(activity) for each, activity in zip(rows, activities, strict=False)]
+        segments = [begun[-1], *self.launches_ps[:-1]]
+        ready = self._ready(begun, segments)
         log = Log()
-        log.operations = list(chain.from_iterable([operations[kind] for kind in kinds]))
-        held = chain.from_iterable([masks[kind] for kind in kinds])
-        log.times_ps = array("q", compress(chain.from_iterable(zip(*columns, strict=True)), held))
-        if numbers[-1] == LAST:
-            self._cut_up(log, rows[BACKWARD], begun[-1])
+        log.operations = list(layout.operations((*_WAITS, *plan.activities)))
+        times = *starts, *map(max, starts, sent), *begun, *ready, *worked, *left, *segments, *self.launches_ps
+        log.times_ps = array("q", layout.times(times))
         return log
 
-    def _ready(self, begun: Sequence[int], numbers: Sequence[int], activities: Sequence[Activity]) -> Iterable[int]:
-        """Return when the group was ready for each pass."""
+    def _ready(self, begun: list[int], segments: list[int]) -> list[int]:
+        """Return when the group was ready for each pass but one in parts, then for these."""
+        works, is_cut = self.plan.works, self.plan.works[-1] == LAST
         if self.met_ps is not None:
-            return [self.opened_ps, *self.met_ps.all()][: len(numbers)]
-        heads = [activity.head_ps for activity in activities]
-        return [self.opened_ps, *map(add, begun[1:], [heads[number] for number in numbers[1:]])]
-
-    def _cut_up(self, log: Log, rows: _Rows, begun_ps: int) -> None:
-        """Put the segments of the last pass in its place."""
-        segments = activities_of(self.plan)[LAST:]
-        row = len(log) - 1 - rows.sends
-        starts = [begun_ps, *self.launches_ps[:-1]]
-        if self.met_ps is not None:
-            ready = self.met_ps.all()[-len(segments) :]
-        else:
-            ready = [start + segment.head_ps for start, segment in zip(starts, segments, strict=True)]
-        if row == 0 and rows.receives == 0:
-            ready[0] = self.opened_ps
-        log.operations[row : row + 1] = segments
-        times = array("q", chain.from_iterable(zip(starts, ready, self.launches_ps, strict=True)))
-        log.times_ps[3 * row : 3 * row + 3] = times
+            return [self.opened_ps, *self.met_ps.all()]
+        heads = [activity.head_ps for activity in self.plan.activities]
+        passes = [heads[work] for work in works[1 : len(works) - is_cut]]
+        return [self.opened_ps, *map(add, begun[1:], passes), *(map(add, segments, heads[LAST:]) if is_cut else ())]
 
 
-class _Rows(NamedTuple):
-    """Which rows a pass has in a log."""
+class _Layout(NamedTuple):
+    """How rows are made of times.
 
-    kind: int
-    receives: bool
-    sends: bool
+    Attributes
+    ----------
+    incoming
+        From a zero and all times of the neighbours to those of the message before each pass; the zero where there is none.
+    operations
+        From all operations to that of each row.
+    times
+        From all times to the three of each row.
+    """
 
-    @property
-    def mask(self) -> tuple[bool, ...]:
-        """Say of the times of a message, a pass and a message, three each, which there are."""
-        return (*(self.receives,) * 3, *(True,) * 3, *(self.sends,) * 3)
-
-    def operations(self, activity: Activity) -> list[Operation]:
-        """Return the operations."""
-        return list(compress((_RECEIVES[self.kind], activity, _SENDS[self.kind]), self.mask[::3]))
+    incoming: _Chosen
+    operations: Callable[[Sequence[Operation]], tuple[Operation, ...]]
+    times: _Chosen
 
 
 @lru_cache(maxsize=1024)
-def _kinds(turns: tuple[Pass, ...]) -> tuple[int, ...]:
-    """Say of each pass whether it goes backward."""
-    return tuple(BACKWARD if turn.kind == "B" else FORWARD for turn in turns)
-
-
-def activities_of(plan: RankPlan) -> tuple[Activity, ...]:
-    """Return what a team of one virtual stage works at, by number."""
-    (passes,) = plan.passes.values()
-    return passes.forward, passes.backward, *passes.segments
-
-
-def works(plan: RankPlan) -> tuple[int, ...]:
-    """Return the number of the activity of each turn; that of its first segment for a pass in parts."""
-    kinds = _kinds(plan.turns)
-    return (*kinds[:-1], LAST) if kinds[-1] == BACKWARD and plan.exchanges.reduces(is_last=True) else kinds
+def _layout(
+    works: tuple[int, ...], before: tuple[int, ...] | None, after: tuple[int, ...] | None, activities: int
+) -> _Layout:
+    """Return the layout of a team's rows: what it works at, and what those before and after it do, if there are any."""
+    forward = (number for number, work in enumerate(before or (), start=1) if work == FORWARD)
+    backward = (number for number, work in enumerate(after or (), start=1 + len(before or ())) if work != FORWARD)
+    sources = forward if before else None, backward if after else None
+    is_sent = after is not None, before is not None
+    turns, parts = len(works), activities - LAST if works[-1] == LAST else 0
+    starts, sent, begun, ready = (number * turns for number in range(4))
+    worked = ready + turns - bool(parts) + parts
+    left, segments = worked + turns, worked + 2 * turns
+    incoming: list[int] = []
+    operations: list[int] = []
+    times: list[int] = []
+    for turn, work in enumerate(works):
+        kind = min(work, BACKWARD)
+        source = sources[kind]
+        incoming.append(0 if source is None else next(source))
+        if source is not None:
+            operations.append(kind)
+            times += [starts + turn, sent + turn, begun + turn]
+        if work == LAST:
+            for part in range(parts):
+                operations.append(len(_WAITS) + LAST + part)
+                times += [segments + part, ready + turn + part, segments + parts + part]
+        else:
+            operations.append(len(_WAITS) + work)
+            times += [begun + turn, ready + turn, worked + turn]
+        if is_sent[kind]:
+            operations.append(2 + kind)
+            times += [worked + turn, worked + turn, left + turn]
+    return _Layout(itemgetter(*incoming), itemgetter(*operations), itemgetter(*times))
