@@ -156,8 +156,8 @@ def whole(path: Path, overrides: list[str], began_s: float) -> Measured:
 
         return run_and_count
 
-    Engine.run = timed(Engine.run)  # type: ignore[method-assign]
-    Agenda.run = timed(Agenda.run)  # type: ignore[method-assign]
+    Engine.run = timed(Engine.run)  # type: ignore[assignment,method-assign]
+    Agenda.run = timed(Agenda.run)  # type: ignore[assignment,method-assign]
     answer = path.with_suffix(".json")
     arguments = [part for override in overrides for part in ("--set", override)]
     try:
