@@ -27,7 +27,7 @@ class DrawnBody(NamedTuple):
     links_are_shared: bool
 
 
-busy_times = st.dictionaries(st.sampled_from(["efa", "sled"]), st.integers(1, 40), max_size=2)
+busy_times = st.dictionaries(st.sampled_from(["efa", "efa", "sled"]), st.integers(1, 40), min_size=1, max_size=2)
 
 
 def transfer(alone_ps: int, busy_ps: Mapping[str, int]) -> Transfer:
@@ -35,8 +35,10 @@ def transfer(alone_ps: int, busy_ps: Mapping[str, int]) -> Transfer:
     return Transfer((alone_ps + sum(busy_ps.values())) * 1e-12, busy_s)
 
 
-transfers = st.builds(transfer, st.integers(0, 15), busy_times)
-palettes = st.lists(transfers, min_size=1, max_size=4)
+transfers = st.one_of(
+    st.builds(transfer, st.integers(0, 15), busy_times), st.builds(transfer, st.integers(1, 40), st.just({}))
+)
+palettes = st.lists(transfers, min_size=1, max_size=3)
 """Few kinds of transfers: where many are alike, much happens at the same time, and links bind."""
 
 
@@ -45,13 +47,13 @@ def work(name: str, length_ps: int) -> Part:
 
 
 @st.composite
-def activities(draw: st.DrawFn, name: str, palette: list[Transfer], teams: int) -> list[Activity]:
-    """Draw what each team of a stage does in a pass: by itself at first, together from a collective on."""
-    met = [work("matmuls", draw(st.integers(0, 40)))]
-    for number in range(draw(st.integers(1 if teams > 1 else 0, 2))):
+def activities(draw: st.DrawFn, name: str, palette: list[Transfer], teams: int, most: int) -> list[Activity]:
+    """Draw what each team of a stage does in a pass: by itself at first, together from the first of some collectives on."""
+    met = [work("matmuls", draw(st.integers(0, 15)))]
+    for number in range(draw(st.integers(min(most, 1 if teams > 1 else 0), most))):
         sent = draw(st.sampled_from(palette))
         met[number:number] = [Part(f"all-reduce {number}", "exposed_tp", sent.duration_s, sent)]
-    heads_ps = draw(st.lists(st.sampled_from([0, 3, 10, 31]), min_size=teams, max_size=teams))
+    heads_ps = draw(st.lists(st.sampled_from([0, 0, 3, 10, 31]), min_size=teams, max_size=teams))
     rendezvous = None if len(met) == 1 else 1
     return [Activity(name, (work("head", head_ps), *met), rendezvous) for head_ps in heads_ps]
 
@@ -59,14 +61,17 @@ def activities(draw: st.DrawFn, name: str, palette: list[Transfer], teams: int) 
 @st.composite
 def bodies(draw: st.DrawFn) -> DrawnBody:
     """Draw a body; its teams come to their first collective before and after the message that they wait for."""
-    stages, teams = draw(st.integers(1, 4)), draw(st.sampled_from([1, 1, 2, 3]))
-    pipeline = Pipeline(stages, draw(st.integers(1, 14)))
+    stages, teams = draw(st.sampled_from([1, 2, 3, 3, 4, 4])), draw(st.sampled_from([1, 1, 2, 3]))
+    pipeline = Pipeline(stages, draw(st.sampled_from([1, 2, 3, 6, 10, 14])))
     kind, segments = draw(st.sampled_from(["1f1b", "gpipe"])), draw(st.integers(1, 3))
     palette, has_buckets = draw(palettes), draw(st.booleans())
+    most = draw(st.sampled_from([0, 2, 2])) if teams == 1 else 2  # without collectives messages meet each other alone
     entrants: dict[Place, Entrant] = {}
     for stage in range(stages):
         names = "forward", *["backward"] * (1 + segments)
-        for team, parts in enumerate(zip(*(draw(activities(name, palette, teams)) for name in names), strict=True)):
+        for team, parts in enumerate(
+            zip(*(draw(activities(name, palette, teams, most)) for name in names), strict=True)
+        ):
             entrants[stage, team] = Entrant(
                 _plan(draw, kind, stage, pipeline, palette, parts, has_buckets=has_buckets), 2, draw(openings)
             )
@@ -74,7 +79,7 @@ def bodies(draw: st.DrawFn) -> DrawnBody:
         (stage, team): ((stage - 1, team) if stage else None, (stage + 1, team) if stage + 1 < stages else None)
         for stage, team in entrants
     }
-    return DrawnBody(entrants, neighbours, draw(st.sampled_from([True, True, False])))
+    return DrawnBody(entrants, neighbours, draw(st.sampled_from([True] * 5 + [False])))
 
 
 openings = st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 90)), min_size=1, max_size=2).map(tuple)

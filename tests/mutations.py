@@ -269,7 +269,7 @@ MUTATIONS = (
         "training/replay.py",
         "not passes.union(*others).isdisjoint(way.course.kinds)",
         "not passes.isdisjoint(way.course.kinds)",
-        f"{REPLAY}::test_drawn_bodies",
+        f"{REPLAY}::test_messages_from_both_sides_share_the_links_of_who_gets_them",
     ),
     Mutation(
         "a replay in which passes take no links from messages",

@@ -36,7 +36,7 @@ def rows(team: Team | Track) -> Iterator[object]:
     yield log.times_ps.tolist()
 
 
-def compare(drawn: DrawnBody) -> None:
+def is_the_same(drawn: DrawnBody) -> Replay:
     """Replay a body, and simulate it by events."""
     entrants, neighbours, shared = drawn
     assert can_be_replayed(entrants, neighbours)
@@ -44,10 +44,15 @@ def compare(drawn: DrawnBody) -> None:
     body = Body(Engine(links_are_shared=shared), entrants, neighbours)
     assert replay.is_over
     assert list(told(replay)) == list(told(body))
-    alone = Replay(entrants, neighbours, links_are_shared=False)
-    event(f"left out: {replay.repeated > 0}")
-    event(f"links bind: {list(told(alone)) != list(told(replay))}")
-    event(f"left out where links bind: {replay.repeated > 0 and list(told(alone)) != list(told(replay))}")
+    return replay
+
+
+def compare(drawn: DrawnBody) -> None:
+    """Hold a replay to events, and say what happened in it."""
+    replay = is_the_same(drawn)
+    alone = Replay(drawn.entrants, drawn.neighbours, links_are_shared=False)
+    links_bind = list(told(alone)) != list(told(replay))
+    event(f"left out: {replay.repeated > 0}, links bind: {links_bind}")
 
 
 drawn_bodies = given(drawn=bodies())
@@ -55,7 +60,10 @@ test_drawn_bodies = settings(max_examples=200)(drawn_bodies(compare))
 test_many_drawn_bodies = pytest.mark.slow(settings(max_examples=5000)(drawn_bodies(compare)))
 
 
-def pipeline_of(*orders: str) -> DrawnBody:
+SHORT = Transfer(1e-12)
+
+
+def pipeline_of(*orders: str, message: Transfer = SHORT, links_are_shared: bool = False) -> DrawnBody:
     """Return one team a stage, whose passes are given as in ``F0 B0 F1 B1``."""
     entrants = {}
     for stage, order in enumerate(orders):
@@ -64,8 +72,8 @@ def pipeline_of(*orders: str) -> DrawnBody:
             stage,
             Pipeline(len(orders), 2),
             passes(3e-12, 5e-12),
-            send_activation=Transfer(1e-12) if stage + 1 < len(orders) else None,
-            send_gradient=Transfer(1e-12) if stage else None,
+            send_activation=message if stage + 1 < len(orders) else None,
+            send_gradient=message if stage else None,
             blocking_sends=True,
         )
         turns = tuple(Pass(word[0], int(word[1:]), stage) for word in order.split())  # type: ignore[arg-type]
@@ -75,7 +83,16 @@ def pipeline_of(*orders: str) -> DrawnBody:
         (stage, 0): ((stage - 1, 0) if stage else None, (stage + 1, 0) if stage < last else None)
         for stage in range(len(orders))
     }
-    return DrawnBody(entrants, neighbours, links_are_shared=False)
+    return DrawnBody(entrants, neighbours, links_are_shared)
+
+
+def test_messages_from_both_sides_share_the_links_of_who_gets_them() -> None:
+    # To the second of three stages a gradient comes while an activation does.
+    orders = "F0 F1 F2 B0 B1 B2", "F0 F1 B0 F2 B1 B2", "F0 B0 F1 B1 F2 B2"
+    both = pipeline_of(*orders, message=Transfer(8e-12, {"efa": 8e-12}), links_are_shared=True)
+    shared = is_the_same(both)
+    apart = Replay(both.entrants, both.neighbours, links_are_shared=False)
+    assert shared.teams[1, 0].passed_ps > apart.teams[1, 0].passed_ps
 
 
 def bodies_of(*, replays: bool = True) -> Bodies:

@@ -221,6 +221,6 @@ class _Recurrence:
             player.turn += (now - before) * times
             self.turns += (now - before) * times
         for kept, start, end in zip(self._times, first.noted, second.noted, strict=True):
-            kept.cuts.append(Cut(start, end, times, period_ps))
+            kept.cuts += (Cut(start, end, times, period_ps),)
         self._seen.clear()
         self._outlines.clear()

@@ -42,7 +42,7 @@ class Times:
     --------
     >>> times = Times()
     >>> times.kept.extend([1, 2, 4, 9])
-    >>> times.cuts.append(Cut(1, 3, times=2, period_ps=10))
+    >>> times.cuts = (Cut(1, 3, times=2, period_ps=10),)
     >>> times.all()
     [1, 2, 4, 12, 14, 22, 24, 29]
     """
@@ -51,7 +51,7 @@ class Times:
 
     def __init__(self) -> None:
         self.kept = array("q")
-        self.cuts: list[Cut] = []
+        self.cuts: tuple[Cut, ...] = ()
 
     def all(self) -> list[int]:
         """Return all of them."""
@@ -111,7 +111,11 @@ class Track:
 
     @property
     def log(self) -> Log:
-        """What the team did."""
+        """What the team did; to be read only, as several kinds of its ranks read it one after the other."""
+        return _log_of(self)
+
+    def written(self) -> Log:
+        """Return a log of what the team did."""
         plan, others = self.plan, (self.previous, self.following)
         before, after = (None if other is None else other.plan.works for other in others)
         layout = _layout(plan.works, before, after, len(plan.activities))
@@ -140,6 +144,11 @@ class Track:
         heads = [activity.head_ps for activity in self.plan.activities]
         passes = [heads[work] for work in works[1 : len(works) - is_cut]]
         return [self.opened_ps, *map(add, begun[1:], passes), *(map(add, segments, heads[LAST:]) if is_cut else ())]
+
+
+@lru_cache(maxsize=16)
+def _log_of(track: Track) -> Log:
+    return track.written()
 
 
 class _Layout(NamedTuple):
