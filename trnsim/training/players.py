@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,9 +131,8 @@ class Player(_Actor):
         self.receives: list[Way | None] = [None, None]
         self.sends: list[Way | None] = [None, None]
         self.look: Callable[[], None] | None = None
-        links: defaultdict[str, Link] = defaultdict(Link)
-        self._links = links
-        self.route = Route(lambda kind: (links[kind],))
+        self._links: dict[str, Link] = {}
+        self.route = Route(self.links)
         self._works = entrant.plan.works
         self._end = len(self._works)
         self._backlog = [0, 0]
@@ -145,6 +143,12 @@ class Player(_Actor):
     def is_over(self) -> bool:
         """Whether there is no pass left."""
         return self.turn == self._end
+
+    def links(self, kind: str) -> tuple[Link, ...]:
+        """Return its links of a kind."""
+        if kind not in self._links:
+            self._links[kind] = Link()
+        return (self._links[kind],)
 
     def get_ready(self) -> None:
         """Look up once what it needs in every pass."""
@@ -237,7 +241,7 @@ class Stage(_Actor):
         self._agenda = agenda
         self._joined = self._ready_ps = 0
         self._whole: list[tuple[int, Course | None]] = []
-        self._route = Route(lambda kind: [link for player in self.players for link in player.route.links(kind)])
+        self._route = Route(lambda kind: [link for player in self.players for link in player.links(kind)])
         self._end: Callable[[], None] = self._leave
 
     def _open(self, player: Player) -> None:
