@@ -15,7 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 from time import monotonic, process_time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SYMMETRIC = """\
 schema: 1
@@ -138,19 +141,23 @@ def whole(path: Path, overrides: list[str], began_s: float) -> Measured:
     from costs import bare_loop_s, peak_bytes
 
     from trnsim.cli.app import main
-    from trnsim.engine import Engine
+    from trnsim.engine import Agenda, Engine
 
-    engine_s, events, run = 0.0, 0, Engine.run
+    engine_s, events = 0.0, 0
 
-    def timed(engine: Engine) -> None:
-        nonlocal engine_s, events
-        start_s = monotonic()
-        before = engine.events
-        run(engine)
-        engine_s += monotonic() - start_s
-        events += engine.events - before
+    def timed(run: Callable[[Any], None]) -> Callable[[Any], None]:
+        def run_and_count(engine: Any) -> None:
+            nonlocal engine_s, events
+            start_s = monotonic()
+            before = engine.events
+            run(engine)
+            engine_s += monotonic() - start_s
+            events += engine.events - before
 
-    Engine.run = timed  # type: ignore[assignment,method-assign]
+        return run_and_count
+
+    Engine.run = timed(Engine.run)  # type: ignore[assignment,method-assign]
+    Agenda.run = timed(Agenda.run)  # type: ignore[assignment,method-assign]
     answer = path.with_suffix(".json")
     arguments = [part for override in overrides for part in ("--set", override)]
     try:

@@ -19,6 +19,7 @@ COUNTER = "simulation/test_counter_examples.py"
 COLOURS = "engine/test_colours.py"
 LINKS = "engine/test_shared_links.py"
 STEADY = "training/test_steady.py"
+REPLAY = "training/test_replay.py"
 
 
 class Mutation(NamedTuple):
@@ -255,6 +256,90 @@ MUTATIONS = (
         "        self.skipped += self.plan.turns[later].microbatch - self.plan.turns[self.turn].microbatch\n",
         "",
         f"{STEADY}::test_scenarios",
+    ),
+    Mutation(
+        "a replay in which passes meet no messages",
+        "training/replay.py",
+        "not passes.union(*others).isdisjoint(way.course.kinds)",
+        "not frozenset[str]().union(*others).isdisjoint(way.course.kinds)",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "a replay in which messages from both sides do not meet",
+        "training/replay.py",
+        "not passes.union(*others).isdisjoint(way.course.kinds)",
+        "not passes.isdisjoint(way.course.kinds)",
+        f"{REPLAY}::test_messages_from_both_sides_share_the_links_of_who_gets_them",
+    ),
+    Mutation(
+        "a replay in which passes take no links from messages",
+        "training/replay.py",
+        "player.stage.kinds = player.stage.kinds.union(*(way.course.kinds for way in ways))",
+        "pass",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "a replay in which nobody begins a step late",
+        "training/players.py",
+        "max(self._ready_ps, now_ps, _joined_ps(player.entrant, player.track))",
+        "max(self._ready_ps, now_ps)",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "a replay in which a pass of several teams begins when the last of them has, whatever it does alone before",
+        "training/players.py",
+        "self._ready_ps = max(self._ready_ps, ready_ps)",
+        "self._ready_ps = ready_ps",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "a replay in which gradients leave at the end of the last pass",
+        "training/story.py",
+        "return (*found[:-1], LAST) if found[-1] and self.exchanges.reduces(is_last=True) else found",
+        "return found",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "a replay counts messages that are looked at in another order",
+        "training/replay.py",
+        "return transfer is not None and sender.microbatches[kind] == receiver.microbatches[kind]",
+        "return transfer is not None",
+        f"{REPLAY}::test_messages_that_are_not_looked_at_in_their_order_are_not_counted",
+    ),
+    Mutation(
+        "a replay that stalls ends in silence",
+        "training/bodies.py",
+        "            if replay.is_over:\n                return replay",
+        "            return replay",
+        f"{REPLAY}::test_who_waits_for_what_never_comes_is_named_as_by_events",
+    ),
+    Mutation(
+        "a steady state of a replay forgets since when teams are at work",
+        "training/players.py",
+        "is_sending, now_ps - self.since_ps, *self._backlog, *streams",
+        "is_sending, *self._backlog, *streams",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "a steady state of a replay forgets messages that wait",
+        "training/players.py",
+        "is_sending, now_ps - self.since_ps, *self._backlog, *streams",
+        "is_sending, now_ps - self.since_ps, *streams",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "a steady state of a replay forgets how far transfers are",
+        "training/players.py",
+        "is_sending, now_ps - self.since_ps, *self._backlog, *streams",
+        "is_sending, now_ps - self.since_ps, *self._backlog",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "times of a replay that come again come when they came first",
+        "training/tracks.py",
+        "[time_ps + number * period_ps for number in range(1, times + 1) for time_ps in period]",
+        "[time_ps for number in range(1, times + 1) for time_ps in period]",
+        f"{REPLAY}::test_drawn_bodies",
     ),
 )
 

@@ -138,7 +138,6 @@ def test_an_empty_table_and_a_missing_schema(tmp_path: Path) -> None:
         ("layout.ep=4", "layout.ep = 4", "expert parallelism is not modelled yet"),
         ("schedule.kind=zero_bubble", "schedule.kind = zero_bubble", "not modelled yet"),
         ("run.fidelity=packet", "run.fidelity = packet", "choose from closed_form, flow, chunk"),
-        ("run.engine=replay", "run.engine = replay", "not modelled yet"),
         ("training.precision=fp4", "training.precision = fp4", "not modelled yet"),
         ("operations={mtbf: 1}", "operations", "months of failures and checkpoints are not modelled yet"),
     ],

@@ -242,3 +242,28 @@ def test_teams_do_what_ranks_do_at_a_million_chips(monkeypatch: pytest.MonkeyPat
     assert (isinstance(teams.folding, Contraction), isinstance(ranks.folding, Contraction)) == (True, False)
     assert fingerprint(teams.cohorts) == fingerprint(ranks.cohorts)
     assert sum(member.cohort.ranks for member in teams.members) == 1_000_080
+
+
+@pytest.mark.parametrize("fidelity", ["closed_form", "flow"])
+def test_a_replay_is_one_with_events(folder: Path, fidelity: str) -> None:
+    # Slow chips, which come late to the second step, and a slow trunk; in the fifth stage of nine two teams meet.
+    late = {"of": "chips", "speed": 0.3, "at": ["server 0/chip 64", "server 1/chip 0"]}
+    trunk = {"of": "tor-leaf", "speed": 0.5, "at": ["tor 0"]}
+    named = json.dumps([{"name": "late", **late}, {"name": "trunk", **trunk}])
+    shape = A_SERVER_EACH | {"run__steps": 2, "run__fidelity": fidelity, "training__global_batch": 60}
+    by = {
+        engine: simulate_small(folder, **shape, perturbations=named, run__engine=engine)
+        for engine in ("replay", "events")
+    }
+    assert {engine: result.engine.engine for engine, result in by.items()} == {"replay": "replay", "events": "events"}
+    assert by["replay"].provenance.fingerprint == by["events"].provenance.fingerprint
+    assert by["replay"].step == by["events"].step
+    assert [each.cost_s for each in by["replay"].perturbations] == [each.cost_s for each in by["events"].perturbations]
+
+
+@pytest.mark.parametrize("folding", ["auto", "off"])
+def test_what_cannot_be_replayed_is_refused_if_it_must_be(folder: Path, folding: str) -> None:
+    shape = RANK_LEVEL if folding == "auto" else A_SERVER_EACH
+    wrong = json.dumps([{"name": "slow", **slow(3)}])
+    with pytest.raises(InputError, match="no ranks of this step can be simulated as teams"):
+        simulate_small(folder, **shape, perturbations=wrong, run__folding=folding, run__engine="replay")

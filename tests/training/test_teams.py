@@ -36,6 +36,14 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contraction, "Replicas", Apart)
 
 
+def new_bodies(*, links_are_shared: bool) -> Bodies:
+    return Bodies(
+        lambda start_ps: Engine(links_are_shared=links_are_shared, start_ps=start_ps),
+        links_are_shared=links_are_shared,
+        replays=True,
+    )
+
+
 def rows(cohort: Any) -> list[object]:
     return [(row.operation.name, *row[1:]) for log in (cohort.log, cohort.stream) for row in log.rows()]
 
@@ -52,7 +60,7 @@ def compare(
     found = contract(spec, prices, machine.meeting_tier, machine.blocks, links_are_shared=shared)
     if found is None:
         reject()
-    teams = found.play(Bodies(lambda start_ps: Engine(links_are_shared=shared, start_ps=start_ps)))
+    teams = found.play(new_bodies(links_are_shared=shared))
     if not teams.holds:
         return "folded by ranks"
     alone, _ = drawn.live(drawn.unfolded)

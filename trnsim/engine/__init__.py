@@ -5,6 +5,7 @@ in `picoseconds`; names that end in ``_ps`` do not leave this room.
 """
 
 from trnsim.engine.account import Account, Stretch, Window, account, last_step, stream_stretches, stretches
+from trnsim.engine.agenda import Agenda
 from trnsim.engine.clock import picoseconds, seconds
 from trnsim.engine.colours import Colouring, Meeting, refine
 from trnsim.engine.core import Cohort, Engine, Story
@@ -13,11 +14,12 @@ from trnsim.engine.fingerprint import fingerprint
 from trnsim.engine.groups import Arrival, Call, Collective
 from trnsim.engine.log import Log, Row
 from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
-from trnsim.engine.shared_links import Route
+from trnsim.engine.shared_links import Link, Route
 
 __all__ = [
     "Account",
     "Activity",
+    "Agenda",
     "Arrival",
     "Call",
     "Cohort",
@@ -25,6 +27,7 @@ __all__ = [
     "Colouring",
     "Course",
     "Engine",
+    "Link",
     "Log",
     "Meeting",
     "Operation",

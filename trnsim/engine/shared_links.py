@@ -17,6 +17,7 @@ from trnsim.engine.sharing import fair_rates
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
+    from trnsim.engine.agenda import Agenda
     from trnsim.engine.courses import Course
 
 _FULL = 10**9
@@ -150,9 +151,14 @@ class _Alarm(simpy.Event):
     """A moment at which a transfer is to be looked at; void if the transfer has another one by then."""
 
     def __init__(
-        self, environment: simpy.Environment, delay_ps: int, at_ps: int, stream: _Stream, look: Callable[[_Alarm], None]
+        self,
+        environment: simpy.Environment | Agenda,
+        delay_ps: int,
+        at_ps: int,
+        stream: _Stream,
+        look: Callable[[_Alarm], None],
     ) -> None:
-        self.env = environment
+        self.env = environment  # type: ignore[assignment]  # it only schedules
         self.callbacks = [look]  # called with this alarm
         self._ok = True
         self._value = None
@@ -186,7 +192,7 @@ class SharedLinks:
     [10, 12]
     """
 
-    def __init__(self, environment: simpy.Environment) -> None:
+    def __init__(self, environment: simpy.Environment | Agenda) -> None:
         self._environment = environment
 
     def carry(self, course: Course, route: Route, over: Callable[[], None]) -> None:

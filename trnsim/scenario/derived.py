@@ -36,7 +36,7 @@ def defaults_of(draft: Draft, scenario: Scenario) -> dict[str, str]:
         "training.reduce_dtype": None,  # that of gradient_dtype, which is shown
         "layout.cp": None,  # 1 is the only degree
         "layout.ep": None,
-        "run.engine": None,  # events are the only way
+        "run.engine": None,  # with one result
         "layout.sequence_parallel": scenario.layout.sequence_parallel,
         "schedule.sends": scenario.schedule.sends,
         "collectives.algorithm": "auto",

@@ -343,8 +343,10 @@ class RunTable(Table):
         description="auto simulates ranks that behave alike once, off every rank, with the same result; verify does both and compares "
         "every operation of every rank",
     )
-    engine: Annotated[str, Choice("auto", "events", later=("replay",))] = Field(
-        default="auto", description="how time is run: by the events of SimPy, the only way yet"
+    engine: Annotated[str, Choice("auto", "events", "replay")] = Field(
+        default="auto",
+        description="how time is run, with the same result: events lets SimPy wake every cohort, auto replays passes of replicas "
+        "without it where they can be simulated alone, replay refuses a step that has none such",
     )
     skew: Annotated[str, Choice("on", "off")] = Field(
         default="on", description="whether stage passes and collectives lose time to skew as the software family has it"

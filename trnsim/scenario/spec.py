@@ -206,7 +206,7 @@ class Run(Record):
         Steps to simulate, >= 1; seed of every random stream, >= 0.
     fidelity, folding, engine
         ``"flow"``, ``"closed_form"`` or ``"chunk"``; ``"auto"``, ``"off"`` (as it is with chunk) or ``"verify"``;
-        ``"auto"`` or ``"events"``.
+        ``"auto"``, ``"events"`` or ``"replay"``.
     skew
         Whether passes and collectives lose time to skew.
     mfu_peak

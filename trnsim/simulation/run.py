@@ -98,12 +98,13 @@ def run_scenario(scenario: Scenario, machine: Machine) -> Simulated:
     Raises
     ------
     InputError
-        If a group lacks what its algorithm needs, or the run is longer than the clock.
+        If a group lacks what its algorithm needs, the run is longer than the clock, or nothing of it can be replayed.
     FoldingError
         If folding is to be verified and changes something.
     """
     try:
-        run = run_engine(scenario, machine, folding=scenario.run.folding != "off")
+        must_replay = scenario.run.engine == "replay"
+        run = run_engine(scenario, machine, folding=scenario.run.folding != "off", must_replay=must_replay)
         if scenario.run.folding == "verify":
             verify(run, run_engine(scenario, machine, folding=False))
     except OverflowError:
@@ -178,5 +179,5 @@ def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:
         processes=run.processes,
         events=run.events,
         folding=scenario.run.folding,
-        engine="events",
+        engine="replay" if run.bodies is not None and run.bodies.replays else "events",
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from trnsim.engine import Engine, account, last_step
+from trnsim.errors import InputError, Problem
 from trnsim.simulation.machine import build_rates, build_step
 from trnsim.simulation.messages import refuse_many_messages
 from trnsim.training import (
@@ -73,17 +74,36 @@ class Simulated(NamedTuple):
         return next(member for member in self.members if member.cohort is self.window.last)
 
 
-def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None = None) -> Simulated:
-    """Run the engine with the best numbers of the software family; `known` is what another run has found."""
+def run_engine(
+    scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None = None, must_replay: bool = False
+) -> Simulated:
+    """Run the engine with the best numbers of the software family.
+
+    Parameters
+    ----------
+    scenario, machine
+        What is run.
+    folding
+        Whether ranks that behave alike are simulated once.
+    known
+        What another run has found.
+    must_replay
+        Whether it is wrong to run what cannot be replayed.
+    """
     spec, communication = _prepared(scenario, machine, folding=folding)
     if sorted_out := _contracted(scenario, machine, spec, communication):
-        bodies = known or Bodies(lambda start_ps: _new_engine(scenario, machine, start_ps))
+        bodies = known or _new_bodies(scenario, machine)
         events, repeated = bodies.events, bodies.repeated
         teams = sorted_out.play(bodies)
         if teams.holds:
             events, repeated = teams.events + bodies.events - events, teams.repeated + bodies.repeated - repeated
             played = _Played(events, teams.cohorts, teams.members, repeated)
             return _simulated(played, spec, communication, teams.found, bodies)
+    if must_replay:
+        message = (
+            "no ranks of this step can be simulated as teams, and nothing else is replayed; auto goes by events then"
+        )
+        raise InputError([Problem("run.engine", message, value=scenario.run.engine)], file=str(scenario.source))
     folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     if machine.chunk is not None:
         refuse_many_messages(scenario, machine.chunk, spec, folded)
@@ -139,6 +159,11 @@ def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding)
     if steady is not None:
         steady.settle()
     return _Played(engine.events, len(members), members, steady.turns if steady else 0)
+
+
+def _new_bodies(scenario: Scenario, machine: Machine) -> Bodies:
+    shared, replays = scenario.run.fidelity == "flow", scenario.run.engine != "events"
+    return Bodies(lambda start_ps: _new_engine(scenario, machine, start_ps), links_are_shared=shared, replays=replays)
 
 
 def _new_engine(scenario: Scenario, machine: Machine, start_ps: int = 0) -> Engine:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity, Cohort, Collective
+from trnsim.training.replay import Replay, can_be_replayed
 from trnsim.training.steady import Steady
 from trnsim.training.story import Neighbourhood, RankPlan, Step
 
@@ -122,66 +123,9 @@ class Team(Cohort):
         self.launches_ps.append(self.engine.now_ps)
         return group.call(self.engine, wait.name, key)
 
-    def joined_ps(self, entrant: Entrant) -> int:
-        """Return when all ranks of another team would have come to the first collective."""
-        return entrant.joined_ps(self.message_ps and self.message_ps[1])
-
-    def meetings(self) -> Iterator[_Meeting]:
-        """Yield its collectives."""
-        numbers = {id(activity): number for number, activity in enumerate(_all_activities(self.plan))}
-        for operation, start_ps, ready_ps, _ in self.log.rows():
-            if isinstance(operation, Activity):
-                yield _Meeting(numbers[id(operation)], ready_ps, ready_ps - start_ps)
-
-
-class _Meeting(NamedTuple):
-    """A collective of a team in its passes.
-
-    Attributes
-    ----------
-    activity
-        Number of the activity in the plan.
-    ready_ps
-        When the whole tensor group had come to it.
-    spare_ps
-        What a team has until then.
-    """
-
-    activity: int
-    ready_ps: int
-    spare_ps: int
-
-
-class _Appointments(NamedTuple):
-    """The collectives of a tensor group in its passes.
-
-    Attributes
-    ----------
-    places
-        Its teams.
-    opened_ps
-        When all had come to the first.
-    later
-        Of each other, for each team: number of the activity, what the team has until it begins.
-    """
-
-    places: tuple[Place, ...]
-    opened_ps: int
-    later: frozenset[tuple[tuple[int, int], ...]]
-
-    def suit(self, teams: Mapping[Place, Team], entrants: Mapping[Place, Entrant]) -> bool:
-        """Say whether the last of other teams would come to each just when it began."""
-        if max(teams[place].joined_ps(entrants[place]) for place in self.places) != self.opened_ps:
-            return False
-        heads_ps = [[each.head_ps for each in _all_activities(entrants[place].plan)] for place in self.places]
-        return all(
-            max(heads[number] - spare_ps for heads, (number, spare_ps) in zip(heads_ps, meeting, strict=True)) == 0
-            for meeting in self.later
-        )
-
 
 class Body:
-    """One replica in the passes of one step.
+    """One replica in the passes of one step, by events.
 
     Parameters
     ----------
@@ -214,30 +158,19 @@ class Body:
             for stage in {stage for stage, _ in teams}
         }
         gradients, steady = Collective("dp", {}), Steady(engine)
+        self._entrants = entrants
         for place, team in teams.items():
             before, after = (None if other is None else teams[other] for other in neighbours[place])
             engine.start(team, team.live(Neighbourhood(before, after, groups[place[0]], gradients, None, None), steady))
         engine.run()
-        self._appointments = [_appointments(stage, teams) for stage in groups]  # what is left out brings no others
         steady.settle()
         for team in teams.values():
             team.shift(steady.later_ps)
         self.events, self.repeated, self.later_ps = engine.events, steady.turns, steady.later_ps
 
     def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
-        """Say whether other teams of the same paces would do the same.
-
-        They would if their groups were ready for each collective when those of the body were: up to the first collective
-        nothing differs, and each is followed by the same until the next.
-        """
-        return all(appointments.suit(self.teams, entrants) for appointments in self._appointments)
-
-
-def _appointments(stage: int, teams: Mapping[Place, Team]) -> _Appointments:
-    places = tuple(place for place in teams if place[0] == stage)
-    first, *later = zip(*(teams[place].meetings() for place in places), strict=True)
-    kinds = frozenset(tuple((each.activity, each.spare_ps) for each in meeting) for meeting in later)
-    return _Appointments(places, first[0].ready_ps, kinds)
+        """Say whether other teams would do the same: here, whether they are the same."""
+        return entrants == self._entrants
 
 
 class Bodies:
@@ -247,35 +180,53 @@ class Bodies:
     ----------
     new_engine
         Makes an engine whose clock begins at a time.
+    links_are_shared
+        Whether transfers that are on one link at the same time share it.
+    replays
+        Whether those are replayed that can be.
 
     Attributes
     ----------
     count, events, repeated
         How many there are, and the sums of the others over all of them.
+    replays
+        As given.
     """
 
-    def __init__(self, new_engine: Callable[[int], Engine]) -> None:
+    def __init__(self, new_engine: Callable[[int], Engine], *, links_are_shared: bool, replays: bool) -> None:
         self.count = self.events = self.repeated = 0
         self.new_engine = new_engine
-        self._found: defaultdict[Hashable, list[Body]] = defaultdict(list)
+        self.replays, self._links_are_shared = replays, links_are_shared
+        self._found: defaultdict[Hashable, list[Body | Replay]] = defaultdict(list)
         self._courses: dict[int, tuple[StagePasses, Hashable]] = {}
 
     def of(
         self,
         entrants: Mapping[Place, Entrant],
         neighbours: Neighbours,
-    ) -> Body:
+    ) -> Body | Replay:
         """Return what teams do, simulated unless a body is known that does the same."""
         key = tuple((*place, neighbours[place], *self._key(entrant.plan)) for place, entrant in entrants.items())
         for body in self._found[key]:
             if body.fits(entrants):
                 return body
-        body = Body(self.new_engine(0), entrants, neighbours)
+        body = self._simulated(entrants, neighbours)
         self.count += 1
         self.events += body.events
         self.repeated += body.repeated
         self._found[key].append(body)
         return body
+
+    def _simulated(
+        self,
+        entrants: Mapping[Place, Entrant],
+        neighbours: Neighbours,
+    ) -> Body | Replay:
+        if self.replays and can_be_replayed(entrants, neighbours):
+            replay = Replay(entrants, neighbours, links_are_shared=self._links_are_shared)
+            if replay.is_over:
+                return replay  # if it stalls, its events tell who waits for what
+        return Body(self.new_engine(0), entrants, neighbours)
 
     def _key(self, plan: RankPlan) -> Iterator[Hashable]:
         """Yield all that a plan has to do with passes, but for what its ranks compute before they meet."""

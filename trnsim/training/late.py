@@ -162,22 +162,25 @@ class LateReplica:
         The engine.
     entry
         The replica.
+    later_ps
+        How long that takes which will not be simulated, as it repeats itself: the teams begin so much later, to come to
+        the reductions in time.
     apart
         Stages in which ranks are told apart.
 
     Attributes
     ----------
     teams
-        Its teams. Their logs are late by the time of what is not simulated as it repeats itself.
+        Its teams.
     """
 
-    def __init__(self, engine: Engine, entry: Entry, apart: Collection[int]) -> None:
+    def __init__(self, engine: Engine, entry: Entry, later_ps: int, apart: Collection[int]) -> None:
         self._entry = entry
         teams = self.teams = {
             place: LateTeam(
                 engine,
                 place[0],
-                roster.entrant(entry.starts_ps[place], -entry.body.later_ps),
+                roster.entrant(entry.starts_ps[place], -later_ps),
                 _ranks(engine, roster),
                 is_apart=place[0] in apart,
             )
@@ -189,7 +192,7 @@ class LateReplica:
             for stage in {stage for stage, _ in teams}
         }
         gradients = Collective("dp", {})
-        start_ps = entry.zero_ps + entry.body.later_ps  # so that they come to the reductions in time
+        start_ps = entry.zero_ps + later_ps
         for place, team in teams.items():
             before, after = (None if other is None else teams[other] for other in entry.neighbours[place])
             near = Neighbourhood(before, after, groups[place[0]], gradients, None, None)
@@ -200,21 +203,17 @@ class LateReplica:
         """Its ranks."""
         return (rank for team in self.teams.values() for rank in team.each)
 
-    def settle(self) -> None:
-        """Write into the logs what was not simulated, and note what was done; to be called when the run is over.
+    @property
+    def later_ps(self) -> int:
+        """How long that takes which was not simulated."""
+        return self._steady.later_ps
 
-        Raises
-        ------
-        RuntimeError
-            If that is not what the replica did not simulate alone.
-        """
-        later_ps = self._entry.body.later_ps
-        if self._steady.later_ps != later_ps:
-            raise RuntimeError(f"{self._steady.later_ps} ps repeat themselves, and {later_ps} ps when alone")
+    def settle(self) -> None:
+        """Write into the logs what was not simulated, and note what was done; to be called when the run is over."""
         self._steady.settle()
         for team in self.teams.values():
-            team.shift(later_ps)
-        self._entry.note(self.teams, -later_ps)
+            team.shift(self.later_ps)
+        self._entry.note(self.teams, -self.later_ps)
 
     @property
     def repeated(self) -> int:

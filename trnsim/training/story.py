@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -25,10 +26,12 @@ RECEIVE_ACTIVATION = Wait("receive activation", "bubble", "exposed_pp")
 RECEIVE_GRADIENT = Wait("receive gradient", "bubble", "exposed_pp")
 SEND_ACTIVATION = Wait("send activation", "exposed_pp", "exposed_pp")
 SEND_GRADIENT = Wait("send gradient", "exposed_pp", "exposed_pp")
+LAST = 2
+"""Number of the activity that the last pass begins with, if gradients leave during it."""
 TIED_EMBEDDING = Wait("tied embedding gradients", "straggler_wait", "exposed_pp")
 
 
-class RankPlan(Record):
+class RankPlan(Record, dict=True):
     """What a rank does and what its own transfers are.
 
     Parameters
@@ -70,6 +73,24 @@ class RankPlan(Record):
         """Return the plan with an update of another length, and a tied embedding whose gradients take no time."""
         update = Activity(self.optimizer.name, (Part(self.optimizer.name, self.optimizer.name, seconds(duration_ps)),))
         return replace(self, optimizer=update, tied=self.tied and Transfer(0.0))
+
+    @cached_property
+    def microbatches(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """In which order microbatches go forward, and backward, on one virtual stage."""
+        forward, backward = ([turn.microbatch for turn in self.turns if turn.kind == kind] for kind in "FB")
+        return tuple(forward), tuple(backward)
+
+    @cached_property
+    def works(self) -> tuple[int, ...]:
+        """What is worked at in each turn on one virtual stage: number of an activity, of the first of several segments."""
+        found = tuple([int(turn.kind == "B") for turn in self.turns])
+        return (*found[:-1], LAST) if found[-1] and self.exchanges.reduces(is_last=True) else found
+
+    @property
+    def activities(self) -> tuple[Activity, ...]:
+        """What is worked at on one virtual stage, by number: forward, backward, the segments of the last pass."""
+        (passes,) = self.passes.values()
+        return passes.forward, passes.backward, *passes.segments
 
 
 class Neighbourhood(NamedTuple):

@@ -44,6 +44,11 @@ class Tail(Cohort):
         engine.cohorts.append(self)
         self._reducing = Collective("dp", {self: self.ranks, **dict.fromkeys(late, 1)})
 
+    def forget_step(self) -> None:
+        """Be as if the last step had not been."""
+        self.calls.pop()
+        self.step_ends.pop()
+
     def join(self, rank: Cohort, number: int) -> None:
         """Let a rank of a late replica join the reduction of a bucket, for which the other replicas are waited for."""
         launch = self.plan.exchanges.reduce[number]

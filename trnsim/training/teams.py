@@ -74,16 +74,33 @@ class Teams:
         entries = list(map(self._entry, self._casts, self.found.sorts))
         late = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if sort.is_late]
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
-        engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
-        replicas = [LateReplica(engine, entry, self.found.by_tensor) for entry in late]
-        self._start_tails(engine, [rank for replica in replicas for rank in replica.ranks], others)
-        engine.run()
+        replicas = self._play_together(late, [entry.body.later_ps for entry in late], others)
         for replica in replicas:
             replica.settle()
         for entry in others:
             entry.note(entry.body.teams, entry.zero_ps)
-        self._count(engine, entries, replicas)
+        teams = {id(entry.body): len(entry.body.teams) for entry in entries}
+        self.cohorts = max(self.cohorts, len(self._tails) + sum(teams.values()) + sum(len(r.teams) for r in replicas))
+        self.repeated += sum(replica.repeated for replica in replicas)
         self._look_back(step, entries)
+
+    def _play_together(
+        self, late: Sequence[Entry], later_ps: Sequence[int], others: Sequence[Entry]
+    ) -> list[LateReplica]:
+        """Simulate late replicas and the tails."""
+        engine = self._bodies.new_engine(min(entry.zero_ps for entry in (*late, *others)))
+        replicas = [
+            LateReplica(engine, entry, later, self.found.by_tensor) for entry, later in zip(late, later_ps, strict=True)
+        ]
+        self._start_tails(engine, [rank for replica in replicas for rank in replica.ranks], others)
+        engine.run()
+        self.events += engine.events
+        found_ps = [replica.later_ps for replica in replicas]
+        if found_ps == later_ps:
+            return replicas
+        for tail in self._tails.values():  # steady states were found at other times than alone
+            tail.forget_step()
+        return self._play_together(late, found_ps, others)
 
     def _entry(self, cast: Mapping[Place, Roster], sort: Sort) -> Entry:
         """Find out what a replica does in the passes of the next step."""
@@ -112,12 +129,6 @@ class Teams:
             tail.enter(engine, ranks[tail])
             last_ps = list(map(max, zip(*launches[tail], strict=True))) or [engine.now_ps] * tail.buckets
             engine.start(tail, tail.live(last_ps, passed[tail], self._tied.get(tail)))
-
-    def _count(self, engine: Engine, entries: Sequence[Entry], replicas: Sequence[LateReplica]) -> None:
-        teams = {id(entry.body): len(entry.body.teams) for entry in entries}
-        self.cohorts = max(self.cohorts, len(self._tails) + sum(teams.values()) + sum(len(r.teams) for r in replicas))
-        self.events += engine.events
-        self.repeated += sum(replica.repeated for replica in replicas)
 
     def _look_back(self, step: int, entries: Sequence[Entry]) -> None:
         """See whether replicas had ended their passes when the gradients of their stage were reduced, or this had begun.

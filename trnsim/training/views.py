@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from trnsim.engine import Activity, Operation
     from trnsim.training.bodies import Body, Neighbours, Place, Team
+    from trnsim.training.replay import Replay
     from trnsim.training.story import RankPlan
     from trnsim.training.tails import Tail
+    from trnsim.training.tracks import Track
 
 __all__ = ["Entry", "Kind", "Played", "Roster", "View"]
 
@@ -45,7 +47,7 @@ class Played(NamedTuple):
         When each kind of ranks began the step.
     """
 
-    team: Team
+    team: Team | Track
     zero_ps: int
     starts_ps: tuple[int, ...]
 
@@ -127,9 +129,9 @@ class Entry(NamedTuple):
     neighbours: Neighbours
     starts_ps: Mapping[Place, tuple[int, ...]]
     zero_ps: int
-    body: Body
+    body: Body | Replay
 
-    def note(self, teams: Mapping[Place, Team], zero_ps: int) -> None:
+    def note(self, teams: Mapping[Place, Team | Track], zero_ps: int) -> None:
         """Note what teams did, whose clock showed nothing at `zero_ps`."""
         for place, roster in self.cast.items():
             roster.steps.append(Played(teams[place], zero_ps, self.starts_ps[place]))

@@ -1,0 +1,307 @@
+"""Who acts in a replay: teams that pass on messages, and stages in whose passes teams meet; plain data, no processes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.engine import Link, Route
+from trnsim.training.story import LAST
+from trnsim.training.tracks import Times, Track
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from trnsim.engine import Agenda, Course, Transfer
+    from trnsim.training.bodies import Entrant, Place
+
+__all__ = ["Appointments", "Player", "Stage", "Way"]
+
+
+class Appointments(NamedTuple):
+    """The passes of a tensor group.
+
+    Attributes
+    ----------
+    places
+        Its teams.
+    opened_ps
+        When all had come to the first.
+    later
+        Of each other, the number of the activity, and what each team had until all had come.
+    """
+
+    places: tuple[Place, ...]
+    opened_ps: int
+    later: frozenset[tuple[int, ...]]
+
+    def suit(self, tracks: Mapping[Place, Track], entrants: Mapping[Place, Entrant]) -> bool:
+        """Say whether the last of other teams, who get the same messages, would come to each just when it began."""
+        if max(_joined_ps(entrants[place], tracks[place]) for place in self.places) != self.opened_ps:
+            return False
+        heads_ps = [[each.head_ps for each in entrants[place].plan.activities] for place in self.places]
+        return all(
+            max(heads[work] - spare_ps for heads, spare_ps in zip(heads_ps, spares_ps, strict=True)) == 0
+            for work, *spares_ps in self.later
+        )
+
+
+def _joined_ps(entrant: Entrant, track: Track) -> int:
+    """Return when all ranks of a team come to their first pass, who get the messages of another."""
+    message_ps = track.message_ps
+    return entrant.joined_ps(message_ps and message_ps[1])
+
+
+class Way:
+    """The messages of one kind from one team to another; one at a time, as the sender waits until it has come.
+
+    Attributes
+    ----------
+    course
+        What each is to the links.
+    is_shared
+        Whether it may meet what else the receiver has on its links.
+    """
+
+    def __init__(self, sender: Player, receiver: Player, kind: int, transfer: Transfer, agenda: Agenda) -> None:
+        self.course = transfer.course
+        self.is_shared = False
+        self._sender, self._receiver, self._kind, self._agenda = sender, receiver, kind, agenda
+
+    def set_out(self) -> None:
+        """Send a message."""
+        if self.is_shared:
+            self._agenda.carry(self.course, self._receiver.route, self.come)
+        else:
+            self._agenda.add(self._agenda.now + self.course.duration_ps, self.come)
+
+    def come(self) -> None:
+        """Let a message arrive."""
+        self._sender.left.append(self._agenda.now)
+        self._receiver.take(self._kind)
+        self._sender.begin()
+
+
+class _Actor:
+    """One of those that know each other, and so are not freed when nobody else knows them."""
+
+    def forget(self) -> None:
+        """Forget everything; to be called at the end, as commands collect no garbage."""
+        vars(self).clear()
+
+
+class Player(_Actor):
+    """A team in its passes.
+
+    Parameters
+    ----------
+    place, entrant
+        Who it is.
+    stage
+        Its stage.
+    agenda
+        Where time passes.
+
+    Attributes
+    ----------
+    track
+        What it did.
+    turn, work
+        Number of the pass that is going on, and of the activity in it.
+    since_ps
+        When it began what it does.
+    heads_ps, met
+        By number of an activity, how long it works before it needs the others of its stage; what follows then, as
+        `Stage.known` says it.
+    receives, sends
+        By kind of message, how they come and go; None where they do not.
+    route
+        The links on which something may come to it while something else does. A team that sends is in no pass, so nothing
+        is shared at the other end.
+    """
+
+    def __init__(self, place: Place, entrant: Entrant, stage: Stage, agenda: Agenda) -> None:
+        self.place, self.entrant, self.stage, self._agenda = place, entrant, stage, agenda
+        self.track = Track(entrant.plan, stage.met_ps)
+        self.activities = entrant.plan.activities
+        self.heads_ps = [activity.head_ps for activity in self.activities]
+        self.met: list[tuple[int, Course | None]] = []
+        self.worked, self.left = self.track.worked_ps.kept, self.track.left_ps.kept
+        self.turn, self.work, self.since_ps = -1, 0, 0
+        self.receives: list[Way | None] = [None, None]
+        self.sends: list[Way | None] = [None, None]
+        self.look: Callable[[], None] | None = None
+        self._links: dict[str, Link] = {}
+        self.route = Route(self.links)
+        self._works = entrant.plan.works
+        self._end = len(self._works)
+        self._backlog = [0, 0]
+        self._awaits = -1
+        stage.players.append(self)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no pass left."""
+        return self.turn == self._end
+
+    def links(self, kind: str) -> tuple[Link, ...]:
+        """Return its links of a kind."""
+        if kind not in self._links:
+            self._links[kind] = Link()
+        return (self._links[kind],)
+
+    def get_ready(self) -> None:
+        """Look up once what it needs in every pass."""
+        self.met = [self.stage.known(each.course(each.rendezvous or 0)) for each in self.activities]
+
+    def begin(self) -> None:
+        """Begin the next pass, if there is one, or wait for what it needs."""
+        self.turn += 1
+        if self.turn == self._end:
+            self.track.passed_ps = self._agenda.now
+            return
+        if self.look is not None:
+            self._agenda.call_when_settled(self.look)
+        self.work = self._works[self.turn]
+        kind = self.work and 1
+        if self.receives[kind] is not None:
+            if not self._backlog[kind]:
+                self._awaits = kind
+                self.since_ps = self._agenda.now
+                return
+            self._backlog[kind] -= 1
+        self.stage.join(self)
+
+    def take(self, kind: int) -> None:
+        """Get a message: go on with it, or keep it for later."""
+        if self._awaits == kind:
+            self._awaits = -1
+            self.stage.join(self)
+        else:
+            self._backlog[kind] += 1
+
+    def leave(self) -> None:
+        """End a pass, or a segment of the last, and send on what was made in it."""
+        now_ps = self.since_ps = self._agenda.now
+        if self.work >= LAST:
+            self.track.launches_ps.append(now_ps)
+            self.work += 1
+            if self.work < len(self.activities):
+                self.stage.join(self)
+                return
+        self.worked.append(now_ps)
+        way = self.sends[self.work and 1]
+        if way is not None:
+            way.set_out()
+        else:
+            self.left.append(now_ps)
+            self.begin()
+
+    def situation(self, turn: int, now_ps: int) -> Hashable:
+        """Return how far it is in the passes, in turns after another one, since when, and what waits for it."""
+        is_sending = len(self.worked) - len(self.left)
+        streams = tuple([link.situation(now_ps) for link in self._links.values()])
+        return self.turn - turn, self._awaits, is_sending, now_ps - self.since_ps, *self._backlog, *streams
+
+
+class Stage(_Actor):
+    """The teams of a stage, who meet in its passes.
+
+    Parameters
+    ----------
+    agenda
+        Where time passes.
+    is_alone
+        Whether there is one team only.
+
+    Attributes
+    ----------
+    players
+        The teams.
+    join
+        Lets a team begin a pass.
+    opened_ps
+        When all had come to their first pass.
+    met_ps
+        When they had come to each other pass; None for one team.
+    meetings
+        Of each other pass, the number of the activity, and what each team had until all had come.
+    kinds
+        Kinds of links on which passes may meet messages.
+    """
+
+    def __init__(self, agenda: Agenda, *, is_alone: bool) -> None:
+        self.players: list[Player] = []
+        self.opened_ps = -1
+        self._met = Times()
+        self.met_ps = None if is_alone else self._met
+        self.meetings: set[tuple[int, ...]] = set()
+        self.kinds: frozenset[str] = frozenset()
+        self.join = self._open
+        self._agenda = agenda
+        self._joined = self._ready_ps = 0
+        self._whole: list[tuple[int, Course | None]] = []
+        self._route = Route(lambda kind: [link for player in self.players for link in player.links(kind)])
+        self._end: Callable[[], None] = self._leave
+
+    def _open(self, player: Player) -> None:
+        """Let a team begin its first pass, in which ranks may join that began the step at different times."""
+        player.since_ps = now_ps = self._agenda.now
+        self._ready_ps = max(self._ready_ps, now_ps, _joined_ps(player.entrant, player.track))
+        self._joined += 1
+        if self._joined < len(self.players):
+            return
+        for each in self.players:
+            each.track.opened_ps = self._ready_ps
+        self.opened_ps = self._ready_ps
+        self._start(player, now_ps)
+        self.join = self._meet
+        if self.met_ps is None:
+            self.join, self._end = self._work, player.leave
+            self._whole = [self.known(activity.course()) for activity in player.activities]
+            self.meetings = set(enumerate(player.heads_ps))
+
+    def _work(self, player: Player) -> None:
+        """Let the only team begin a pass."""
+        player.since_ps = now_ps = self._agenda.now
+        duration_ps, course = self._whole[player.work]
+        if course is None:
+            self._agenda.add(now_ps + duration_ps, self._end)
+        else:
+            self._agenda.carry(course, self._route, self._end)
+
+    def _meet(self, player: Player) -> None:
+        """Let a team begin a pass; the last of the stage starts it."""
+        player.since_ps = now_ps = self._agenda.now
+        ready_ps = now_ps + player.heads_ps[player.work]
+        self._ready_ps = max(self._ready_ps, ready_ps)
+        self._joined += 1
+        if self._joined == len(self.players):
+            ready_ps = self._ready_ps
+            self._met.kept.append(ready_ps)
+            self.meetings.add((player.work, *[ready_ps - each.since_ps for each in self.players]))
+            self._start(player, now_ps)
+
+    def _start(self, player: Player, now_ps: int) -> None:
+        """Start the pass to which all have come, when their last rank has come to its first collective."""
+        ready_ps, self._ready_ps, self._joined = self._ready_ps, 0, 0
+        duration_ps, course = player.met[player.work]
+        if course is None:
+            self._agenda.add(ready_ps + duration_ps, self._end)
+        elif ready_ps > now_ps:
+            self._agenda.add(ready_ps, partial(self._agenda.carry, course, self._route, self._end))
+        else:
+            self._agenda.carry(course, self._route, self._end)
+
+    @property
+    def appointments(self) -> Appointments:
+        """When all came to its passes."""
+        return Appointments(tuple(player.place for player in self.players), self.opened_ps, frozenset(self.meetings))
+
+    def known(self, course: Course) -> tuple[int, Course | None]:
+        """Return how long a course takes alone; and the course itself, if it may meet others."""
+        return course.duration_ps, None if self.kinds.isdisjoint(course.kinds) else course
+
+    def _leave(self) -> None:
+        for player in self.players:
+            player.leave()

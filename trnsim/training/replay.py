@@ -1,0 +1,224 @@
+"""Replays: the passes of a replica without processes, as each of its teams knows beforehand all that it is to do.
+
+What a team does next is written in its plan: it waits for a message, works, waits until what it made has come to its
+neighbour. Messages of a kind come in the order in which they are looked at, so it is enough to count them. What is left
+is a row of times at which something ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from trnsim.engine import Agenda
+from trnsim.schedules import repeats
+from trnsim.training.players import Player, Stage, Way
+from trnsim.training.tracks import BACKWARD, FORWARD, Cut
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from trnsim.training.bodies import Entrant, Neighbours, Place
+    from trnsim.training.story import RankPlan
+
+__all__ = ["Replay", "can_be_replayed"]
+
+
+class Replay:
+    """One replica in the passes of one step.
+
+    Parameters
+    ----------
+    entrants, neighbours
+        As for `Body`; they can be replayed.
+    links_are_shared
+        Whether transfers that are on one link at the same time share it.
+
+    Attributes
+    ----------
+    teams
+        What they did.
+    is_over
+        Whether all have ended their passes; otherwise some wait for what never comes.
+    events, repeated
+        The events that this took, and the passes that were not simulated as they repeat earlier ones.
+    later_ps
+        How long these take.
+    """
+
+    def __init__(self, entrants: Mapping[Place, Entrant], neighbours: Neighbours, *, links_are_shared: bool) -> None:
+        agenda = Agenda()
+        teams = Counter(stage for stage, _ in entrants)
+        stages = {stage: Stage(agenda, is_alone=count == 1) for stage, count in teams.items()}
+        players = {place: Player(place, entrant, stages[place[0]], agenda) for place, entrant in entrants.items()}
+        for place, player in players.items():
+            previous, following = (None if other is None else players[other] for other in neighbours[place])
+            _connect(player, previous, following, agenda)
+        if links_are_shared:
+            _share(players.values())
+        for player in players.values():
+            player.get_ready()
+        recurrence = _Recurrence(agenda, list(players.values()))
+        for player in players.values():
+            agenda.add(0, player.begin)
+        agenda.run()
+        recurrence.settle()
+        self.teams = {place: player.track for place, player in players.items()}
+        self._appointments = [stage.appointments for stage in stages.values()]
+        self.is_over = all(player.is_over for player in players.values())
+        self.events, self.repeated, self.later_ps = agenda.events, recurrence.turns, recurrence.later_ps
+        for actor in (*players.values(), *stages.values()):
+            actor.forget()
+
+    def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
+        """Say whether other teams of the same paces would do the same.
+
+        They would if their groups were ready for each collective when those of the replay were: up to the first collective
+        nothing differs, and each is followed by the same until the next.
+        """
+        return all(appointments.suit(self.teams, entrants) for appointments in self._appointments)
+
+
+def can_be_replayed(entrants: Mapping[Place, Entrant], neighbours: Neighbours) -> bool:
+    """Say whether plans are such that messages need only be counted, and passes need nobody else."""
+    stages: dict[int, list[RankPlan]] = {}
+    for (stage, _), entrant in entrants.items():
+        stages.setdefault(stage, []).append(entrant.plan)
+    return all(map(_meet, stages.values())) and all(
+        _is_plain(entrant.plan)
+        and all(
+            other is None or _goes_on(kind, entrant.plan, entrants[other].plan)
+            for kind, other in zip((BACKWARD, FORWARD), neighbours[place], strict=True)
+        )
+        for place, entrant in entrants.items()
+    )
+
+
+def _meet(plans: Sequence[RankPlan]) -> bool:
+    """Say whether teams of a stage meet in all passes, if there are several."""
+    first = plans[0]
+    return len(plans) == 1 or all(
+        plan.turns == first.turns
+        and plan.works == first.works
+        and len(plan.activities) == len(first.activities)
+        and all(activity.rendezvous is not None for activity in plan.activities)
+        for plan in plans
+    )
+
+
+def _is_plain(plan: RankPlan) -> bool:
+    """Say whether nothing goes on beside passes but reductions beside the last."""
+    exchanges, (first, *_), last = plan.exchanges, plan.turns, plan.turns[-1]
+    if not plan.blocking_sends or len(plan.passes) > 1 or first.kind != "F" or last.kind != "B":
+        return False
+    if plan.works[-1] >= len(plan.activities):
+        return False
+    return not (exchanges.sharding.zero > 1 or exchanges.sharding.gathers_in_passes or exchanges.interference_fraction)
+
+
+def _goes_on(kind: int, sender: RankPlan, receiver: RankPlan) -> bool:
+    """Say whether messages of a kind are looked at in the order in which they are sent."""
+    transfer = sender.send_gradient if kind == BACKWARD else sender.send_activation
+    return transfer is not None and sender.microbatches[kind] == receiver.microbatches[kind]
+
+
+def _connect(player: Player, previous: Player | None, following: Player | None, agenda: Agenda) -> None:
+    """Let a team send to its neighbours."""
+    plan = player.entrant.plan
+    for kind, other, transfer in (BACKWARD, previous, plan.send_gradient), (FORWARD, following, plan.send_activation):
+        if other is not None and transfer is not None:
+            player.sends[kind] = other.receives[kind] = Way(player, other, kind, transfer, agenda)
+            if kind == FORWARD:
+                player.track.following, other.track.previous = other.track, player.track
+
+
+def _share(players: Iterable[Player]) -> None:
+    """Find out which transfers may meet others: passes, and messages that come meanwhile from one side or from both."""
+    for player in players:
+        ways = [way for way in player.receives if way is not None]
+        passes = frozenset(kind for activity in player.activities for kind in activity.course().kinds)
+        for way in ways:
+            others = (each.course.kinds for each in ways if each is not way)
+            way.is_shared = not passes.union(*others).isdisjoint(way.course.kinds)
+        player.stage.kinds = player.stage.kinds.union(*(way.course.kinds for way in ways))
+
+
+class _Mark(NamedTuple):
+    """When teams were where: the turn of each, and how many of all kinds of times had been noted."""
+
+    now_ps: int
+    turns: tuple[int, ...]
+    noted: tuple[int, ...]
+
+
+class _Recurrence:
+    """Looks for states of all teams that come again, as `Steady` does.
+
+    Parameters
+    ----------
+    agenda
+        What is to be done.
+    players
+        The teams.
+
+    Attributes
+    ----------
+    turns
+        Passes that were not simulated, of all teams.
+    later_ps
+        How long these take.
+    """
+
+    def __init__(self, agenda: Agenda, players: Sequence[Player]) -> None:
+        self.turns = 0
+        self._agenda, self._players = agenda, players
+        self.later_ps = 0
+        self._outlines: set[Hashable] = set()
+        self._seen: dict[Hashable, _Mark] = {}
+        met = {id(player.track.met_ps): player.track.met_ps for player in players}
+        tracks = [player.track for player in players]
+        self._times = [times for track in tracks for times in (track.worked_ps, track.left_ps)]
+        self._times += [times for times in met.values() if times is not None]
+        players[0].look = self._look
+
+    def settle(self) -> None:
+        """Put off what comes after what was not simulated; gradients leave in the last pass only."""
+        for player in self._players:
+            track = player.track
+            track.launches_ps = [time_ps + self.later_ps for time_ps in track.launches_ps]
+            track.passed_ps += self.later_ps
+
+    def _look(self) -> None:
+        """Compare the state of all teams with those before; leave out what repeats."""
+        players, now_ps = self._players, self._agenda.now
+        outline = tuple([now_ps - player.since_ps for player in players])
+        if outline not in self._outlines:
+            self._outlines.add(outline)
+            return
+        if any(player.is_over for player in players):
+            return
+        turn = players[0].turn
+        state = tuple([player.situation(turn, now_ps) for player in players])
+        mark = _Mark(now_ps, tuple(player.turn for player in players), tuple(len(times.kept) for times in self._times))
+        first = self._seen.setdefault(state, mark)
+        if first is not mark and (times := self._repeats(first, mark)):
+            self._leave_out(first, mark, times)
+
+    def _repeats(self, first: _Mark, second: _Mark) -> int:
+        """Return how often all teams can do again what they did between two marks."""
+        found = [
+            repeats(player.entrant.plan.turns, before, now)
+            for player, before, now in zip(self._players, first.turns, second.turns, strict=True)
+        ]
+        return min(times for times, _ in found) if len({later for _, later in found}) == 1 else 0
+
+    def _leave_out(self, first: _Mark, second: _Mark, times: int) -> None:
+        period_ps = second.now_ps - first.now_ps
+        self.later_ps += times * period_ps
+        for player, before, now in zip(self._players, first.turns, second.turns, strict=True):
+            player.turn += (now - before) * times
+            self.turns += (now - before) * times
+        for kept, start, end in zip(self._times, first.noted, second.noted, strict=True):
+            kept.cuts += (Cut(start, end, times, period_ps),)
+        self._seen.clear()
+        self._outlines.clear()
