@@ -75,39 +75,23 @@ def refine(
     >>> refine(["rank"] * 4, [Meeting("tp", ((0, 1), (1, 1))), Meeting("tp", ((2, 1), (3, 1)))], [()] * 4).colours
     (0, 0, 0, 0)
     """
-    colours, classes = _number(list(initial))
+    colouring = _Partition(_number(initial))
+    signatures = _Partition(_number([meeting.axis for meeting in meetings]))
     groups = _groups_of(len(initial), meetings)
-    while True:
-        signatures, _ = _number([_signature(colours, meeting) for meeting in meetings])
-        met = [
-            (
-                colours[node],
-                tuple(signatures[group] for group in groups[node]),
-                tuple(colours[other] if other >= 0 else -1 for other in neighbours[node]),
+    followers = _followers(neighbours)
+    changed = range(len(initial))
+    while changed:
+        touched = {number for node in changed for number in groups[node]}
+        told_apart = signatures.split(touched, lambda number: _signature(colouring.colours, meetings[number]))
+        met = {node for number in told_apart for node, _ in meetings[number].members}
+        met.update(follower for node in changed for follower in followers[node])
+
+        def met_by(node: int) -> Hashable:
+            """Return what a node meets: its groups, and its neighbours in order."""
+            return (
+                tuple(signatures.colours[group] for group in groups[node]),
+                tuple(colouring.colours[other] if other >= 0 else -1 for other in neighbours[node]),
             )
-            for node in range(len(colours))
-        ]
-        refined, count = _number(met)
-        if count == classes:
-            return Colouring(tuple(colours), classes)
-        colours, classes = refined, count
 
-
-def _number(keys: Sequence[Hashable]) -> tuple[list[int], int]:
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(key, len(numbers)) for key in keys], len(numbers)
-
-
-def _groups_of(nodes: int, meetings: Sequence[Meeting]) -> list[list[int]]:
-    groups: list[list[int]] = [[] for _ in range(nodes)]
-    for number, meeting in enumerate(meetings):
-        for node, _ in meeting.members:
-            groups[node].append(number)
-    return groups
-
-
-def _signature(colours: Sequence[int], meeting: Meeting) -> tuple[str, tuple[tuple[int, int], ...]]:
-    found: Counter[int] = Counter()
-    for node, count in meeting.members:
-        found[colours[node]] += count
-    return meeting.axis, tuple(sorted(found.items()))
+        changed = colouring.split(met, met_by)
+    return Colouring(tuple(_number(colouring.colours)), len(colouring.members))

@@ -70,7 +70,8 @@ class Place(Record, eq=False):
     programs
         What has been laid on the links so far, by operation and algorithm.
     costs
-        What has been priced so far, by these and by the servers with impaired links and the first members there.
+        What has been priced so far, by these and by the servers with impaired links and the first members there; equal
+        costs are one.
     """
 
     layout: Layout
@@ -145,6 +146,10 @@ class ClosedFormFabric(Record, eq=False, dict=True):
 
     @cached_property
     def _struck_of(self) -> dict[Group, dict[int, int]]:
+        return {}
+
+    @cached_property
+    def _costs(self) -> dict[tuple[object, ...], Cost]:
         return {}
 
     @cached_property
@@ -331,7 +336,11 @@ class ClosedFormFabric(Record, eq=False, dict=True):
             seconds[kind] += float(share) * seconds_per_byte
             for carrier, transfers in traffic.carried().items():
                 links[carrier] += share.numerator * transfers / share.denominator
-        place.costs[key] = Cost(op, place.programs[op, algorithm].algorithm, latency_s, dict(seconds), dict(links))
+        name = place.programs[op, algorithm].algorithm
+        value = (op, name, latency_s, tuple(seconds.items()), tuple(links.items()))
+        if value not in self._costs:
+            self._costs[value] = Cost(op, name, latency_s, dict(seconds), dict(links))
+        place.costs[key] = self._costs[value]
         return place.costs[key]
 
     def _slowest(self, traffic: Traffic, groups_per_chip: int, struck: Mapping[int, int]) -> tuple[str, float, float]:

@@ -21,7 +21,7 @@ from trnsim.engine import Meeting, refine
 from trnsim.record import Record
 from trnsim.training.blemishes import blemishes
 from trnsim.training.cohorts import Planner
-from trnsim.training.communication import Coordinates
+from trnsim.training.crossings import crossings
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
 from trnsim.training.sorts import Sizes, Sort, kinds_of, sorts_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trnsim.engine import Engine
     from trnsim.fabric import Price
     from trnsim.training.bodies import Bodies
-    from trnsim.training.communication import Communication, RankPrices
+    from trnsim.training.communication import Communication, Coordinates, RankPrices
     from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
     from trnsim.training.spec import StepSpec
     from trnsim.training.views import Kind
@@ -61,6 +61,8 @@ class Contraction(Record):
         By stage and tail, a node of it.
     tied
         Tails of the first stage and of the last that meet for the gradients of a tied embedding.
+    payer
+        From tensor rank, stage, and the replica that a sort is `like`, to the first rank that pays the same.
     sort_of
         From a replica to the number of its teams' class.
     spec
@@ -75,6 +77,7 @@ class Contraction(Record):
     slowest: Mapping[tuple[int, int], float]
     payers: Mapping[tuple[int, int], Node]
     tied: tuple[tuple[int, int], ...]
+    payer: Callable[[int, int, int], Coordinates]
     sort_of: Callable[[int], int]
     spec: StepSpec
 
@@ -103,7 +106,7 @@ class Contraction(Record):
     def node(self, sort: Sort, stage: int, kind: Kind, pace: float) -> Node:
         """Return the ranks of a kind in a stage of a sort of replicas."""
         tensor = self.spec.mesh.coordinates(kind.first_rank)["tp"]
-        payer = self.places[Coordinates(tensor, stage, sort.like)]
+        payer = self.places[self.payer(tensor, stage, sort.like)]
         return Node(payer.stage, kind.first_rank, kind.ranks, payer.prices, kind.speed, pace)
 
     def play(self, engine: Engine, spec: StepSpec, bodies: Bodies) -> Teams:
@@ -134,20 +137,21 @@ def contract(
     if alone or beyond or not spec.folding or not spec.slow:
         return None
     stages = pipeline_stages(spec)
-    wrong = blemishes(spec.mesh, spec.placement, spec.impairments, blocks)
-    links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish.links}
-    payers = Replicas(spec.mesh, spec.placement, meeting_tier, links)
-    nodes = _nodes(spec, communication, stages, payers.classes)
+    leaving = crossings(spec)
+    wrong = blemishes(spec, leaving, blocks)
+    links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish[1:] != ((), ())}
+    payers = Replicas(spec, leaving, meeting_tier, blocks, links)
+    nodes = _nodes(spec, communication, stages, payers)
     if not _is_exact(nodes, links_are_shared=links_are_shared):
         return None
     first = {(node.stage.number, place.tp): node for place, node in reversed(nodes.items())}
-    rows = _rows(nodes, sizes)
+    rows = _rows(nodes, payers, sizes)
     lanes, slowest, tied = _lanes(spec, first, rows, sizes)
     parts = {place: (row, lanes[place]) for place, row in rows.items()}
     told_apart = parts if spec.steps > 1 else {place: (row, 0) for place, row in rows.items()}
     kinds = {replica: kinds_of(blemish, told_apart, sizes) for replica, blemish in wrong.items()}
-    teams = Replicas(spec.mesh, spec.placement, meeting_tier, kinds)
-    tolls = _tolls(nodes)
+    teams = Replicas(spec, leaving, meeting_tier, blocks, kinds)
+    tolls = _tolls(nodes, payers, sizes)
 
     def told(each: ReplicaClass) -> Hashable:
         return tolls[each.like], kinds[each.first].speeds if each.first in kinds else ()
@@ -162,37 +166,41 @@ def contract(
         slowest,
         {(stage, lanes[stage, tensor]): node for (stage, tensor), node in first.items()},
         tied,
+        payers.payer,
         lambda replica: of_class[teams.class_of(replica)],
         spec,
     )
 
 
 def _nodes(
-    spec: StepSpec, communication: Communication, stages: Sequence[Stage], classes: Sequence[ReplicaClass]
+    spec: StepSpec, communication: Communication, stages: Sequence[Stage], payers: Replicas
 ) -> dict[Coordinates, Node]:
     """Return the ranks that pay the same, by the place of the first, in the order of ranks."""
-    mesh = spec.mesh
-    places = [
-        (Coordinates(tensor, stage, each.first), each.replicas)
-        for each in classes
-        for stage in range(mesh.size("pp"))
-        for tensor in range(mesh.size("tp"))
-    ]
     found = {}
-    for place, replicas in sorted(places, key=lambda each: mesh.rank(each[0]._asdict())):
+    for place, ranks in sorted(payers.payers().items(), key=lambda item: spec.mesh.rank(item[0]._asdict())):
         stage = stages[place.pp]
         prices = communication.prices(place, stage.exchanges, stage.buckets)
-        found[place] = Node(stage, mesh.rank(place._asdict()), replicas, prices, 1.0, 1.0)
+        found[place] = Node(stage, spec.mesh.rank(place._asdict()), ranks, prices, 1.0, 1.0)
     return found
 
 
-def _tolls(nodes: Mapping[Coordinates, Node]) -> dict[int, int]:
+def _tolls(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, int]:
     """Return for the replicas that are priced a number that is the same for those that pay the same."""
-    paid: defaultdict[int, list[Hashable]] = defaultdict(list)
-    for place, node in sorted(nodes.items(), key=lambda item: item[0]):
-        paid[place.dp].append(node.prices.key)
     numbers: dict[Hashable, int] = {}
-    return {replica: numbers.setdefault(tuple(keys), len(numbers)) for replica, keys in paid.items()}
+    paid = _paid(nodes, payers, sizes, lambda node: node.prices.key)
+    return {like: numbers.setdefault(found, len(numbers)) for like, found in paid.items()}
+
+
+def _paid(
+    nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes, what: Callable[[Node], Hashable]
+) -> dict[int, tuple[int, ...]]:
+    """Return for the replicas that are priced what each of their ranks pays, numbered, by stage and tensor rank."""
+    numbers: dict[Hashable, int] = {}
+    paid = {place: numbers.setdefault(what(node), len(numbers)) for place, node in nodes.items()}
+    return {
+        like: tuple(paid[payers.payer(tensor, stage, like)] for stage in range(sizes.pp) for tensor in range(sizes.tp))
+        for like in payers.likes
+    }
 
 
 def _is_exact(nodes: Mapping[Coordinates, Node], *, links_are_shared: bool) -> bool:
@@ -218,7 +226,7 @@ def _kinds_of(prices: Iterable[Price | None]) -> set[str]:
     return {kind for price in prices if price for kind, busy_s in price.busy_s.items() if busy_s}
 
 
-def _spent(price: Price | None) -> object:
+def _spent(price: Price | None) -> Hashable:
     return price and price.spent
 
 
@@ -251,16 +259,18 @@ def _lanes(
     return lanes, slowest, tuple(tied)
 
 
-def _rows(nodes: Mapping[Coordinates, Node], sizes: Sizes) -> dict[tuple[int, int], int]:
+def _rows(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[tuple[int, int], int]:
     """Sort the ranks of a tensor group by what their messages cost, in whatever replica, and by whom they come from."""
     places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
-    sent: defaultdict[tuple[int, int], list[object]] = defaultdict(list)
-    for place, node in nodes.items():
-        prices = node.prices
-        sent[place.pp, place.tp] += [_spent(prices.send_activation), _spent(prices.send_gradient)]
+
+    def sent(node: Node) -> Hashable:
+        return _spent(node.prices.send_activation), _spent(node.prices.send_gradient)
+
+    everywhere = zip(*_paid(nodes, payers, sizes, sent).values(), strict=True)
     number = {place: index for index, place in enumerate(places)}
     neighbours = [tuple(number.get((stage + step, tensor), -1) for step in (-1, 1)) for stage, tensor in places]
-    colours = refine([(place[0], *sent[place]) for place in places], [], neighbours).colours
+    initial = [(stage, *paid) for (stage, _), paid in zip(places, everywhere, strict=True)]
+    colours = refine(initial, [], neighbours).colours
     names: defaultdict[int, dict[int, int]] = defaultdict(dict)
     return {
         place: names[place[0]].setdefault(colour, len(names[place[0]]))
