@@ -33,39 +33,53 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
-        "refinement forgets a node's own colour",
+        "refinement forgets initial colours",
         "engine/colours.py",
-        "                colours[node],\n                tuple(signatures",
-        "                tuple(signatures",
+        "_Partition(initial)",
+        "_Partition([0] * len(initial))",
         f"{COLOURS}::test_the_partition_is_equitable_and_respects_the_initial_colours",
     ),
     Mutation(
         "refinement forgets groups",
         "engine/colours.py",
-        "tuple(signatures[group] for group in groups[node])",
+        "tuple(groups.colours[group] for group in groups_of[node])",
         "()",
         f"{COUNTER}::test_who_shares_a_tensor_group_with_a_slow_chip_is_apart",
     ),
     Mutation(
         "refinement forgets pipeline neighbours",
         "engine/colours.py",
-        "tuple(colours[other] if other >= 0 else -1 for other in neighbours[node])",
+        "tuple(nodes.colours[other] if other >= 0 else -1 for other in neighbours[node])",
         "()",
         f"{COUNTER}::test_initial_colours_are_not_enough",
     ),
     Mutation(
         "refinement does not go on after its first round",
         "engine/colours.py",
-        "if count == classes:",
-        "if count >= classes:",
+        "        looked_at = set()",
+        "        break",
         f"{COLOURS}::test_a_split_travels_along_the_pipeline",
     ),
     Mutation(
         "a set of colours instead of a multiset",
         "engine/colours.py",
-        "return meeting.axis, tuple(sorted(found.items()))",
-        "return meeting.axis, tuple(sorted(dict.fromkeys(found, 1).items()))",
+        "return tuple(sorted(found.items()))",
+        "return tuple(sorted(dict.fromkeys(found, 1).items()))",
         f"{COLOURS}::test_a_multiset_is_finer_than_a_set",
+    ),
+    Mutation(
+        "who follows a node that changes is not looked at",
+        "engine/colours.py",
+        "        looked_at.update(follower for node in changed for follower in followers[node])\n",
+        "",
+        f"{COLOURS}::test_a_split_travels_along_the_pipeline",
+    ),
+    Mutation(
+        "groups that meet a change are not looked at",
+        "engine/colours.py",
+        "        looked_at.update(node for group in unlike for node, _ in meetings[group].members)\n",
+        "",
+        f"{COLOURS}::test_the_partition_is_equitable_and_respects_the_initial_colours",
     ),
     Mutation(
         "colours of ranks without the speed of the chip",
@@ -105,8 +119,8 @@ MUTATIONS = (
     Mutation(
         "replicas without the tiers at which their chips meet",
         "training/replicas.py",
-        "return (place, *tiers), ",
-        "return (place,), ",
+        "return place, tiers, links,",
+        "return place, (), links,",
         "simulation/test_laws.py::test_switch_groups_that_end_inside_a_server_tell_replicas_apart",
     ),
     Mutation(
