@@ -149,6 +149,10 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         return {}
 
     @cached_property
+    def _messages(self) -> dict[tuple[object, ...], Cost]:
+        return {}
+
+    @cached_property
     def _costs(self) -> dict[tuple[object, ...], Cost]:
         return {}
 
@@ -248,15 +252,31 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         """
         if source == target:
             raise ValueError(f"rank {source} cannot send to itself")
-        place_of = Group(min(source, target), abs(target - source), size=2)
-        place = self._place(place_of)
+        alike = self._in_common(source, target)
+        if alike not in self._messages:
+            self._messages[alike] = self._message(source, target)
+        return self._messages[alike].price(size_bytes)
+
+    def _in_common(self, source: int, target: int) -> tuple[object, ...]:
+        """Return what messages have in common that cost the same: places in servers, a tier, and what is wrong there."""
+        per_server = self.placement.ranks_per_server
+        servers = source // per_server, target // per_server
+        fabric, tier = self.cluster.fabric, -1
+        if fabric and servers[0] != servers[1]:
+            tier = fabric.meeting_tier(*map(self.placement.endpoint, (source, target)))
+        wrong = tuple(map(self._struck.wrongs, servers)) if self.impairments.of_links else ()
+        return source % per_server, target - source, tier, wrong
+
+    def _message(self, source: int, target: int) -> Cost:
+        group = Group(min(source, target), abs(target - source), size=2)
+        place = self._place(group)
         here, there = (0, 1) if source < target else (1, 0)
         key = (MESSAGE, f"{here} to {there}")
         if key not in place.programs:
             kept = self.impairments.of_links
             traffic = transfer_traffic(place.layout, here, there, self._paths, is_kept=kept)
             place.programs[key] = LaidOut("direct", [LaidPhase(traffic, 1, Fraction(1))])
-        return self._cost(*key, place_of).price(size_bytes)
+        return self._cost(*key, group)
 
     def program(self, op: str, algorithm: str, group: Group) -> Program:
         """Return the program whose price is that of an operation; arguments and errors as for `price`."""

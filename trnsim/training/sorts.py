@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +11,7 @@ from trnsim.training.communication import Coordinates
 from trnsim.training.views import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from trnsim.training.blemishes import Blemish
     from trnsim.training.replicas import ReplicaClass, Replicas
@@ -70,13 +71,14 @@ def sorts_of(
         members[teams.class_of(replica)][replica] = 1
         for stage, tensor, speed in blemish.speeds:
             slow[replica, stage][tensor] = speed
+    alike = [_alike(parts, stage, sizes.tp) for stage in range(sizes.pp)]
     numbers: dict[Hashable, int] = {}
     found: list[Sort] = []
     of_class = []
     for number, each in enumerate(teams.classes):
         replicas = members.get(number, {each.first: each.replicas})
         kinds = tuple(
-            _kinds_of_stage(spec, parts, slow, stage=stage, replicas=replicas, tensors=sizes.tp)
+            _kinds_of_stage(spec, parts, slow, stage=stage, replicas=replicas, alike=alike[stage])
             for stage in range(sizes.pp)
         )
         sort = Sort(each.first, each.replicas, each.like, kinds)
@@ -102,6 +104,14 @@ def _together(one: Sort, other: Sort) -> Sort:
     return Sort(earlier.first, earlier.replicas + later.replicas, earlier.like, tuple(kinds))
 
 
+def _alike(parts: Mapping[tuple[int, int], tuple[int, int]], stage: int, tensors: int) -> list[list[int]]:
+    """Return the tensor ranks of each part of a stage."""
+    found: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for tensor in range(tensors):
+        found[parts[stage, tensor]].append(tensor)
+    return list(found.values())
+
+
 def _kinds_of_stage(
     spec: StepSpec,
     parts: Mapping[tuple[int, int], tuple[int, int]],
@@ -109,24 +119,27 @@ def _kinds_of_stage(
     *,
     stage: int,
     replicas: Mapping[int, int],
-    tensors: int,
+    alike: Sequence[Sequence[int]],
 ) -> tuple[Kind, ...]:
     """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank.
 
-    Replicas without slow ranks there are counted, others are looked at one by one.
+    Replicas without slow ranks there are counted, others are looked at one by one. Tensor ranks of one part are `alike`.
     """
     counts: Counter[tuple[int, int, float]] = Counter()
     firsts: dict[tuple[int, int, float], int] = {}
     strides = [spec.mesh.stride(axis) for axis in Coordinates._fields]
+
+    def add(tensors: Sequence[int], replica: int, speed: float, replicas: int) -> None:
+        rank = sum(map(mul, (tensors[0], stage, replica), strides))
+        kind = (*parts[stage, tensors[0]], speed)
+        counts[kind] += replicas * len(tensors)
+        firsts[kind] = min(rank, firsts.get(kind, rank))
+
     healthy = [replica for replica in replicas if (replica, stage) not in slow]
-    looked_at = {replica: replicas[replica] for replica in replicas if (replica, stage) in slow}
     if healthy:
-        looked_at[min(healthy)] = sum(replicas[replica] for replica in healthy)
-    for replica, count in looked_at.items():
-        speeds = slow.get((replica, stage), {})
-        for tensor in range(tensors):
-            rank = sum(map(mul, (tensor, stage, replica), strides))
-            kind = (*parts[stage, tensor], speeds.get(tensor, 1.0))
-            counts[kind] += count
-            firsts[kind] = min(rank, firsts.get(kind, rank))
+        for tensors in alike:
+            add(tensors, min(healthy), 1.0, sum(replicas[replica] for replica in healthy))
+    for replica in replicas.keys() - healthy:
+        for tensor in itertools.chain(*alike):
+            add([tensor], replica, slow[replica, stage].get(tensor, 1.0), replicas[replica])
     return tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts))
