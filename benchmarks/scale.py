@@ -169,14 +169,14 @@ def fold_alone(path: Path, overrides: list[str]) -> Measured:
 
     import trnsim
     from trnsim.simulation.machine import build_machine, build_rates, build_step
-    from trnsim.training import Communication, fold
+    from trnsim.training import Communication, fold, sharing_groups
 
     scenario = trnsim.load(str(path), overrides)
     machine = build_machine(scenario)
     spec = build_step(scenario, machine, build_rates(scenario), folding=True)
     start_s, start_cpu_s = monotonic(), process_time()
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
-    found = fold(spec, communication, machine.meeting_tier, machine.blocks)
+    found = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     wall_s, cpu_s = monotonic() - start_s, process_time() - start_cpu_s
     return Measured(wall_s, cpu_s, peak_bytes() / 1e6, 0, found.colouring.classes, None)
 

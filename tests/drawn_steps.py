@@ -15,7 +15,7 @@ from trnsim.engine import Engine, refine
 from trnsim.errors import InputError
 from trnsim.fabric import Price, Task
 from trnsim.simulation.machine import build_machine, build_rates, build_step
-from trnsim.training import Communication, RankPrices, Rates, Steady, fold, populate, slow_ranks
+from trnsim.training import Communication, RankPrices, Rates, Steady, fold, populate, sharing_groups, slow_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -111,7 +111,7 @@ def of_a_scenario(folder: Path, layout: dict[str, Any], chips: dict[int, float],
     spec = slowed(build_step(scenario, machine, build_rates(scenario), folding=False), chips)
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
     unfolded, folded = (
-        fold(replace(spec, folding=folding), communication, machine.meeting_tier, machine.blocks)
+        fold(replace(spec, folding=folding), communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
         for folding in (False, True)
     )
     return Drawn(scenario, spec, unfolded, folded)
@@ -178,9 +178,8 @@ def of_drawn_prices(
     machine = build_machine(scenario)
     rates = Rates(speed, speed / 10, 1.0, 1.0, {}, "hidden", 0.0, 0.0, 0.0, 0.0, interference_fraction=interference)
     spec = slowed(build_step(scenario, machine, rates, folding=False), chips)
-    unfolded = fold(
-        spec, DrawnPrices(spec, [*palette, on_other_links(palette[0])], seed), machine.meeting_tier, machine.blocks
-    )
+    prices = DrawnPrices(spec, [*palette, on_other_links(palette[0])], seed)
+    unfolded = fold(spec, prices, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     colouring = refine([node.colour for node in unfolded.nodes], unfolded.meetings, unfolded.neighbours)
     return Drawn(scenario, spec, unfolded, replace(unfolded, colouring=colouring))
 

@@ -101,8 +101,8 @@ def check_folding(folder: Path, small_switches: Path, machine: dict[str, Any]) -
 def check_teams(
     folder: Path, small_switches: Path, machine: dict[str, Any], chips: int, speed: float, steps: int
 ) -> None:
-    # Phase-wise contraction where it is tried: slow chips in tensor groups of several replicas, links not shared.
-    machine |= {"run__fidelity": "closed_form", "run__steps": steps}
+    # Phase-wise contraction where it is tried: slow chips in tensor groups of several replicas, or replicas across servers.
+    machine |= {"run__steps": steps}
     machine["layout__tp"], machine["layout__dp"] = max(2, machine["layout__tp"]), max(2, machine["layout__dp"])
     ranks = machine["layout__tp"] * machine["layout__pp"] * machine["layout__dp"]
     machine["cluster__servers"] = max(2, -(-ranks // SERVERS[machine["cluster__server"]][0]))

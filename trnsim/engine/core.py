@@ -158,7 +158,7 @@ class Cohort:
         """Mark the end of a step."""
         self.step_ends.append((len(self.log), len(self.stream), self.engine.now_ps))
 
-    def links(self, kind: str) -> tuple[Link, Link]:
+    def links(self, kind: str) -> tuple[Link, ...]:
         """Return its links of a kind: out and in."""
         return self._links[kind]
 
@@ -216,6 +216,8 @@ class Engine:
     ----------
     links_are_shared
         Whether transfers that are on one link at the same time share it, or each has it to itself.
+    start_ps
+        What the clock shows at first.
 
     Attributes
     ----------
@@ -243,12 +245,12 @@ class Engine:
 
     holds_groups_together = True
 
-    def __init__(self, *, links_are_shared: bool = False) -> None:
-        self.environment = simpy.Environment()
+    def __init__(self, *, links_are_shared: bool = False, start_ps: int = 0) -> None:
+        self.environment = simpy.Environment(start_ps)
         self.events = 0
-        self.now_ps = 0
+        self.now_ps = start_ps
         self.cohorts: list[Cohort] = []
-        self._when_settled: Callable[[], None] | None = None
+        self._when_settled: dict[Callable[[], None], None] = {}
         self._links = SharedLinks(self.environment) if links_are_shared else None
 
     @property
@@ -269,7 +271,7 @@ class Engine:
 
     def call_when_settled(self, look: Callable[[], None]) -> None:
         """Call something when nothing more happens at this time."""
-        self._when_settled = look
+        self._when_settled[look] = None
 
     def carry(self, course: Course, route: Route, arrival: Arrival) -> None:
         """Begin a transfer now.
@@ -298,9 +300,10 @@ class Engine:
         """
         next_ps, step = self.environment.peek, self.environment.step
         while (now_ps := next_ps()) != Infinity:
-            if self._when_settled is not None and now_ps > self.now_ps:
-                look, self._when_settled = self._when_settled, None
-                look()
+            if self._when_settled and now_ps > self.now_ps:
+                looks, self._when_settled = self._when_settled, {}
+                for look in looks:
+                    look()
             self.now_ps = now_ps  # type: ignore[assignment]  # an int, since every delay is one
             step()
             self.events += 1

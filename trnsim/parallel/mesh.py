@@ -104,8 +104,8 @@ class Mesh(Record, dict=True):
 
     def rank(self, coordinates: Mapping[str, int]) -> int:
         """Return the rank at the given coordinates; axes that are left out are at 0."""
-        strides = self._strides
-        return sum(at * (strides[axis] if axis in strides else self.ranks) for axis, at in coordinates.items())
+        strides, ranks = self._strides, self.ranks
+        return sum(at * strides.get(axis, ranks) for axis, at in coordinates.items())
 
     def coordinates(self, rank: int) -> dict[str, int]:
         """Return the coordinate of a rank along every axis of the order."""

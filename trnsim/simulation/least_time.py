@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trnsim.engine import Engine, seconds
 from trnsim.simulation.machine import build_machine, build_rates, build_step
-from trnsim.training import Communication, UnservedGroupError, fold, populate
+from trnsim.training import Communication, UnservedGroupError, fold, populate, sharing_groups
 
 if TYPE_CHECKING:
     from trnsim.scenario import Scenario
@@ -32,7 +32,7 @@ def least_time_s(scenario: Scenario) -> float:
     spec = build_step(scenario, machine, build_rates(scenario), folding=True)
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
     try:
-        folded = fold(spec, communication, machine.meeting_tier, machine.blocks)
+        folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     except UnservedGroupError:  # a simulation says what is wrong
         return 0.0
     shortest: dict[int, int] = {}

@@ -13,11 +13,11 @@ from trnsim.results import EngineFacts, ErrorBand, Provenance, Result
 from trnsim.scenario import sha256
 from trnsim.simulation import facts, traffic
 from trnsim.simulation.assumptions import assumptions
-from trnsim.simulation.machine import build_machine, build_rates
+from trnsim.simulation.machine import build_machine
 from trnsim.simulation.memory import check_memory, memory_warning, worst
 from trnsim.simulation.perturbed import cohort_notes, perturbation_costs
 from trnsim.simulation.regime import regime
-from trnsim.simulation.simulated import run_again, run_engine
+from trnsim.simulation.simulated import like_the_first_s, run_engine
 from trnsim.simulation.verify import verify
 from trnsim.training import UnservedGroupError
 
@@ -158,18 +158,16 @@ def _fitted_otherwise(scenario: Scenario) -> str:
 def _range(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[float, float]:
     """Return how long a step takes with the family's numbers at the slow end of their ranges, and at the fast end.
 
-    By what that is longer or shorter is found from ranks that are folded, without perturbations and single messages.
+    By what that is longer or shorter is found from a step without perturbations and single messages, whose ranks are folded
+    and whose replicas all sit like the first.
     """
-    time_s, plain = run.window.duration_s, scenario
+    plain = scenario
     if scenario.perturbations or scenario.run.folding == "off":
         fidelity = "flow" if scenario.run.fidelity == "chunk" else scenario.run.fidelity
-        settings = replace(scenario.run, folding="auto", fidelity=fidelity)
-        plain = replace(scenario, perturbations=(), run=settings)
+        plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", fidelity=fidelity))
         machine = build_machine(plain, machine)
-        run = run_engine(plain, machine, folding=True)
-    windows = [run_again(plain, machine, run, build_rates(plain, bound)) for bound in ("low", "high")]
-    slow_s, fast_s = (window.duration_s for window in windows)
-    share = time_s / run.window.duration_s
+    time_s, slow_s, fast_s = like_the_first_s(plain, machine, ("value", "low", "high"))
+    share = run.window.duration_s / time_s
     return slow_s * share, fast_s * share
 
 

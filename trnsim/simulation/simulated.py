@@ -9,13 +9,25 @@ from msgspec.structs import replace
 from trnsim.engine import Engine, account, last_step
 from trnsim.simulation.machine import build_rates, build_step
 from trnsim.simulation.messages import refuse_many_messages
-from trnsim.training import Bodies, Communication, Contraction, Steady, contract, fold, populate
+from trnsim.training import (
+    Bodies,
+    Communication,
+    Contraction,
+    Steady,
+    contract,
+    fold,
+    like_the_first,
+    populate,
+    sharing_groups,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trnsim.engine import Account, Cohort, Window
     from trnsim.scenario import Scenario
-    from trnsim.simulation.machine import Machine
-    from trnsim.training import Folding, Member, Rates, StepSpec
+    from trnsim.simulation.machine import Bound, Machine
+    from trnsim.training import Folding, Member, StepSpec
 
     Members = tuple[Member, ...]
 
@@ -65,10 +77,14 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, known: Bo
     """Run the engine with the best numbers of the software family; `known` is what another run has found."""
     spec, communication = _prepared(scenario, machine, folding=folding)
     if sorted_out := _contracted(scenario, machine, spec, communication):
-        bodies = known or Bodies(lambda: _new_engine(scenario, machine))
-        if played := _play(scenario, machine, spec, sorted_out, bodies):
-            return _simulated(played, spec, communication, sorted_out, bodies)
-    folded = fold(spec, communication, machine.meeting_tier, machine.blocks)
+        bodies = known or Bodies(lambda start_ps: _new_engine(scenario, machine, start_ps))
+        events, repeated = bodies.events, bodies.repeated
+        teams = sorted_out.play(bodies)
+        if teams.holds:
+            events, repeated = teams.events + bodies.events - events, teams.repeated + bodies.repeated - repeated
+            played = _Played(events, teams.cohorts, teams.members, repeated)
+            return _simulated(played, spec, communication, teams.found, bodies)
+    folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     if machine.chunk is not None:
         refuse_many_messages(scenario, machine.chunk, spec, folded)
     return _simulated(_run(scenario, machine, spec, folded), spec, communication, folded)
@@ -78,7 +94,7 @@ def sort_ranks(scenario: Scenario, machine: Machine) -> Folding | Contraction:
     """Sort the ranks as a run does before it begins; a run that finds teams not to hold sorts them anew."""
     spec, communication = _prepared(scenario, machine, folding=scenario.run.folding != "off")
     sorted_out = _contracted(scenario, machine, spec, communication)
-    return sorted_out or fold(spec, communication, machine.meeting_tier, machine.blocks)
+    return sorted_out or fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
 
 
 def _prepared(scenario: Scenario, machine: Machine, *, folding: bool) -> tuple[StepSpec, Communication]:
@@ -95,18 +111,15 @@ def _contracted(
     return contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
 
 
-def run_again(scenario: Scenario, machine: Machine, run: Simulated, rates: Rates) -> Window:
-    """Return the last step with other rates.
-
-    Raises
-    ------
-    TypeError
-        If tensor groups of the run were teams, as with slow chips.
-    """
-    if isinstance(run.folding, Contraction):
-        raise TypeError("only a run of folded ranks can be run again")
-    again = _run(scenario, machine, replace(run.spec, rates=rates), run.folding)
-    return last_step([member.cohort for member in again.members])
+def like_the_first_s(scenario: Scenario, machine: Machine, bounds: Iterable[Bound]) -> list[float]:
+    """Return how long the last step is with other numbers of the software family, if all replicas sit like the first."""
+    spec, communication = _prepared(scenario, machine, folding=True)
+    folding = fold(spec, communication, like_the_first(spec))
+    found = []
+    for bound in bounds:  # a fold does not depend on how fast ranks work
+        again = _run(scenario, machine, replace(spec, rates=build_rates(scenario, bound)), folding)
+        found.append(last_step([member.cohort for member in again.members]).duration_s)
+    return found
 
 
 class _Played(NamedTuple):
@@ -116,16 +129,6 @@ class _Played(NamedTuple):
     processes: int
     members: Members
     repeated: int
-
-
-def _play(
-    scenario: Scenario, machine: Machine, spec: StepSpec, contraction: Contraction, bodies: Bodies
-) -> _Played | None:
-    """Run teams and tails; return nothing if replicas were still at work when their gradients had been reduced."""
-    engine, known = _new_engine(scenario, machine), (bodies.events, bodies.repeated)
-    teams = contraction.play(engine, spec, bodies)
-    events = engine.events + bodies.events - known[0]
-    return _Played(events, teams.cohorts, teams.members, bodies.repeated - known[1]) if teams.holds else None
 
 
 def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> _Played:
@@ -138,13 +141,13 @@ def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding)
     return _Played(engine.events, len(members), members, steady.turns if steady else 0)
 
 
-def _new_engine(scenario: Scenario, machine: Machine) -> Engine:
-    """Return an engine of the fidelity that a scenario asks for."""
+def _new_engine(scenario: Scenario, machine: Machine, start_ps: int = 0) -> Engine:
+    """Return an engine of the fidelity that a scenario asks for, whose clock begins at a time."""
     if machine.chunk is not None:
         from trnsim.engine.message_engine import MessageEngine
 
         return MessageEngine(machine.chunk.latencies_ps, machine.chunk.exchanges)
-    return Engine(links_are_shared=scenario.run.fidelity == "flow")
+    return Engine(links_are_shared=scenario.run.fidelity == "flow", start_ps=start_ps)
 
 
 def _simulated(

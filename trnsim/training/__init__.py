@@ -9,6 +9,7 @@ from trnsim.training.data_parallel import COPIES, GRADIENTS, WEIGHTS, Exchanges,
 from trnsim.training.folding import Folding, Node, fold
 from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
 from trnsim.training.rates import Rates
+from trnsim.training.sharing_groups import like_the_first, sharing_groups
 from trnsim.training.spec import StepSpec
 from trnsim.training.stages import Stage, VirtualStage
 from trnsim.training.steady import Steady
@@ -55,7 +56,9 @@ __all__ = [
     "contract",
     "fold",
     "gradient_buckets",
+    "like_the_first",
     "populate",
+    "sharing_groups",
     "slow_ranks",
     "stage_passes",
     "train",

@@ -91,15 +91,16 @@ class Team(Cohort):
         entrant, self._entrant = self._entrant, None
         if entrant is None or group is None:
             return super().perform(activity, group, key)
-        return self._open(entrant, activity, group, key)
+        return self._open(entrant.joined_ps(self.message_ps and self.message_ps[1]), activity, group, key)
 
     def _noted(self, received: Story, message: Arrival) -> Story:
         yield from received
         self.message_ps = message.ready_ps, message.end_ps
 
-    def _open(self, entrant: Entrant, activity: Activity, group: Collective, key: Hashable) -> Story:
+    def _open(self, joined_ps: int, activity: Activity, group: Collective, key: Hashable) -> Story:
+        """Spend the time of an activity whose first collective all ranks have come to at some time."""
         start = self.engine.now_ps
-        head_ps = max(0, entrant.joined_ps(self.message_ps and self.message_ps[1]) - start)
+        head_ps = max(0, joined_ps - start)
         course = activity.course(activity.rendezvous or 0)
         call = group.join(self, activity.name, (activity.name, key), course, head_ps)
         yield call
@@ -193,6 +194,8 @@ class Body:
         What they did.
     events, repeated
         The events that this took, and the passes that were not simulated as they repeat earlier ones.
+    later_ps
+        How long these take.
     """
 
     def __init__(
@@ -215,7 +218,7 @@ class Body:
         steady.settle()
         for team in teams.values():
             team.shift(steady.later_ps)
-        self.events, self.repeated = engine.events, steady.turns
+        self.events, self.repeated, self.later_ps = engine.events, steady.turns, steady.later_ps
 
     def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
         """Say whether other teams of the same paces would do the same.
@@ -239,7 +242,7 @@ class Bodies:
     Parameters
     ----------
     new_engine
-        Makes an engine for each.
+        Makes an engine whose clock begins at a time.
 
     Attributes
     ----------
@@ -247,9 +250,9 @@ class Bodies:
         How many there are, and the sums of the others over all of them.
     """
 
-    def __init__(self, new_engine: Callable[[], Engine]) -> None:
+    def __init__(self, new_engine: Callable[[int], Engine]) -> None:
         self.count = self.events = self.repeated = 0
-        self._new_engine = new_engine
+        self.new_engine = new_engine
         self._found: defaultdict[Hashable, list[Body]] = defaultdict(list)
         self._courses: dict[int, tuple[StagePasses, Hashable]] = {}
 
@@ -263,7 +266,7 @@ class Bodies:
         for body in self._found[key]:
             if body.fits(entrants):
                 return body
-        body = Body(self._new_engine(), entrants, neighbours)
+        body = Body(self.new_engine(0), entrants, neighbours)
         self.count += 1
         self.events += body.events
         self.repeated += body.repeated

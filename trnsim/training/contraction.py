@@ -7,15 +7,17 @@ chip. So a slow chip costs a team of each stage of its replica, and not one proc
 
 A team holds the ranks of a group whose messages cost the same; a group may have several, which meet in its collectives.
 
-This is exact where what travels in passes never shares a link with what tails send, and where every replica has ended its
-passes when the reductions of its stage end. The first is known before a run (`contract`), the second is looked at after it
-(`Teams.holds`).
+This is exact where every replica has ended its passes when the reductions of its stage end, which is looked at after a run
+(`Teams.holds`). Where what travels in passes shares links with what tails send, it matters which replicas are *late*: still
+at it when the reductions of a stage begin. In those, all tensor ranks are told apart (`Contraction.with_late`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from trnsim.engine import Meeting, refine
 from trnsim.record import Record
@@ -24,14 +26,13 @@ from trnsim.training.cohorts import Planner
 from trnsim.training.crossings import crossings
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
-from trnsim.training.sorts import Sizes, Sort, kinds_of, sorts_of
+from trnsim.training.sorts import Sizes, Sort, Speeds, kinds_of, late_sorts, sorts_of
 from trnsim.training.stages import Stage, pipeline_stages
 from trnsim.training.teams import Teams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
-    from trnsim.engine import Engine
     from trnsim.fabric import Price
     from trnsim.training.bodies import Bodies
     from trnsim.training.communication import Communication, Coordinates, RankPrices
@@ -67,6 +68,8 @@ class Contraction(Record):
         From a replica to the number of its teams' class.
     spec
         The step.
+    links_are_shared
+        Whether transfers slow each other down.
     """
 
     stages: tuple[Stage, ...]
@@ -80,12 +83,40 @@ class Contraction(Record):
     payer: Callable[[int, int, int], Coordinates]
     sort_of: Callable[[int], int]
     spec: StepSpec
+    links_are_shared: bool
 
-    def key_of(self, rank: int) -> tuple[int, int, int, int, float]:
-        """Return what tells a rank's kind from all others: replicas, stage, team, tail, speed."""
+    def key_of(self, rank: int) -> tuple[int, int, int, int, float, int]:
+        """Return what tells a rank's kind from all others: replicas, stage, team, tail, speed, tensor rank of late replicas."""
         place = self.spec.mesh.coordinates(rank)
-        at = place["pp"], place["tp"]
-        return self.sort_of(place["dp"]), place["pp"], self.rows[at], self.lanes[at], self.spec.slow.get(rank, 1.0)
+        at, sort = (place["pp"], place["tp"]), self.sort_of(place["dp"])
+        tensor = place["tp"] if self.sorts[sort].is_late else -1
+        return sort, place["pp"], self.rows[at], self.lanes[at], self.spec.slow.get(rank, 1.0), tensor
+
+    def meets(self, sort: Sort, stage: int) -> bool:
+        """Say whether what the ranks of a stage send in passes is on kinds of links that reductions are on."""
+        if not self.links_are_shared:
+            return False
+        prices = [self.places[self.payer(t, stage, sort.like)].prices for t in range(self.spec.mesh.size("tp"))]
+        return any(_kinds_of(_in_passes(each)) & _kinds_of(each.reduce) for each in prices)
+
+    def with_late(self, late: Collection[int]) -> Contraction:
+        """Return the same with all ranks told apart in sorts of replicas of these numbers."""
+        parts = {place: (row, self.lanes[place]) for place, row in self.rows.items()}
+        speeds = _speeds(self.spec)
+        sorts = list(self.sorts)
+        numbers: dict[tuple[int, Speeds], int] = {}
+        for number in late:
+            found = late_sorts(self.spec, self.sorts[number], parts, lambda replica: speeds.get(replica, ()))
+            places = [number, *range(len(sorts), len(sorts) + len(found) - 1)]
+            for place, (told, sort) in zip(places, found.items(), strict=True):
+                numbers[number, told] = place
+                sorts[place : place + 1] = [sort]
+
+        def sort_of(replica: int) -> int:
+            number = self.sort_of(replica)
+            return numbers.get((number, speeds.get(replica, ())), number)
+
+        return replace(self, sorts=tuple(sorts), sort_of=sort_of)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -109,9 +140,14 @@ class Contraction(Record):
         payer = self.places[self.payer(tensor, stage, sort.like)]
         return Node(payer.stage, kind.first_rank, kind.ranks, payer.prices, kind.speed, pace)
 
-    def play(self, engine: Engine, spec: StepSpec, bodies: Bodies) -> Teams:
+    def play(self, bodies: Bodies) -> Teams:
         """Simulate the steps; `bodies` may know of other runs what replicas do in their passes."""
-        return Teams(engine, spec, self, Planner(spec, {}, engine.holds_groups_together), bodies)
+        planner = Planner(self.spec, {}, is_paced=True)
+        while True:
+            teams = Teams(self, planner, bodies)
+            if not teams.late:
+                return teams
+            self = self.with_late(teams.late)  # noqa: PLW0642
 
 
 def contract(
@@ -134,19 +170,19 @@ def contract(
     alone = min(sizes.tp, spec.mesh.size("dp")) == 1 or not spec.blocking_sends or spec.pipeline.virtual_stages > 1
     beyond = spec.sharding.zero > 1 or spec.sharding.copies > 1 or spec.sharding.gathers_in_passes
     beyond = beyond or spec.rates.interference_fraction > 0
-    if alone or beyond or not spec.folding or not spec.slow:
+    if alone or beyond or not spec.folding:
         return None
     stages = pipeline_stages(spec)
     leaving = crossings(spec)
     wrong = blemishes(spec, leaving, blocks)
     links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish[1:] != ((), ())}
     payers = Replicas(spec, leaving, meeting_tier, blocks, links)
-    nodes = _nodes(spec, communication, stages, payers)
-    if not _is_exact(nodes, links_are_shared=links_are_shared):
+    if not spec.slow and len(payers.classes) == 1:
         return None
+    nodes = _nodes(spec, communication, stages, payers)
     first = {(node.stage.number, place.tp): node for place, node in reversed(nodes.items())}
     rows = _rows(nodes, payers, sizes)
-    lanes, slowest, tied = _lanes(spec, first, rows, sizes)
+    lanes, slowest, tied = _lanes(spec, nodes, rows, sizes)
     parts = {place: (row, lanes[place]) for place, row in rows.items()}
     told_apart = parts if spec.steps > 1 else {place: (row, 0) for place, row in rows.items()}
     kinds = {replica: kinds_of(blemish, told_apart, sizes) for replica, blemish in wrong.items()}
@@ -169,6 +205,7 @@ def contract(
         payers.payer,
         lambda replica: of_class[teams.class_of(replica)],
         spec,
+        links_are_shared,
     )
 
 
@@ -203,19 +240,13 @@ def _paid(
     }
 
 
-def _is_exact(nodes: Mapping[Coordinates, Node], *, links_are_shared: bool) -> bool:
-    """Say whether the tied embedding costs the same in all replicas, and tails use no links of passes."""
-    tied: dict[tuple[int, int], object] = {}
-    for place, node in nodes.items():
-        price = _spent(node.prices.tied)
-        if tied.setdefault((place.pp, place.tp), price) != price:
-            return False
-    if not links_are_shared:
-        return True
-    everywhere = [node.prices for node in nodes.values()]
-    passes = _kinds_of(price for prices in everywhere for price in _in_passes(prices))
-    updates = _kinds_of(price for prices in everywhere for price in (*prices.reduce, *prices.gather))
-    return not passes & updates
+def _speeds(spec: StepSpec) -> dict[int, Speeds]:
+    """Return the slow ranks of each replica that has some."""
+    found: defaultdict[int, list[tuple[tuple[int, int], float]]] = defaultdict(list)
+    for rank, speed in sorted(spec.slow.items()):
+        place = spec.mesh.coordinates(rank)
+        found[place["dp"]].append(((place["pp"], place["tp"]), speed))
+    return {replica: tuple(slow) for replica, slow in found.items()}
 
 
 def _in_passes(prices: RankPrices) -> list[Price | None]:
@@ -231,7 +262,7 @@ def _spent(price: Price | None) -> Hashable:
 
 
 def _lanes(
-    spec: StepSpec, first: Mapping[tuple[int, int], Node], rows: Mapping[tuple[int, int], int], sizes: Sizes
+    spec: StepSpec, nodes: Mapping[Coordinates, Node], rows: Mapping[tuple[int, int], int], sizes: Sizes
 ) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], float], tuple[tuple[int, int], ...]]:
     """Sort the data-parallel groups of each stage: those of a team that pay the same and have the same slowest chip are one tail."""
     speeds: dict[tuple[int, int], float] = {}
@@ -239,12 +270,22 @@ def _lanes(
         place = spec.mesh.coordinates(rank)
         key = place["pp"], place["tp"]
         speeds[key] = min(speed, speeds.get(key, 1.0))
+    paid: defaultdict[tuple[int, int], set[object]] = defaultdict(set)
+    for at, node in nodes.items():
+        prices = node.prices
+        paid[at.pp, at.tp].add((*map(_spent, prices.reduce), *map(_spent, prices.gather), _spent(prices.tied)))
+    gathers = any(node.prices.gather for node in nodes.values())
     groups = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
-    colours = []
-    for stage, tensor in groups:
-        prices = first[stage, tensor].prices
-        paid = (*map(_spent, prices.reduce), *map(_spent, prices.gather), _spent(prices.tied))
-        colours.append((stage, rows[stage, tensor], paid, speeds.get((stage, tensor), 1.0) if prices.gather else 1.0))
+    colours = [
+        (
+            group[0],
+            rows[group],
+            frozenset(paid[group]),
+            group[1] if len(paid[group]) > 1 else None,  # the tied embedding costs some replicas more than others
+            speeds.get(group, 1.0) if gathers else 1.0,
+        )
+        for group in groups
+    ]
     number = {group: index for index, group in enumerate(groups)}
     is_tied = spec.model.tied_embeddings and sizes.pp > 1
     pairs = [(number[0, tensor], number[sizes.pp - 1, tensor]) for tensor in range(sizes.tp)] if is_tied else []

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from trnsim.engine import Colouring, Meeting, refine
 from trnsim.record import Record
 from trnsim.training.communication import Coordinates
-from trnsim.training.sharing_groups import sharing_groups
 from trnsim.training.stages import Stage, pipeline_stages
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from trnsim.schedules import Pipeline
     from trnsim.training.communication import Communication, RankPrices
-    from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
+    from trnsim.training.replicas import ReplicaClass
     from trnsim.training.sharing_groups import SharingGroups
     from trnsim.training.spec import StepSpec
 
@@ -104,7 +103,7 @@ class _Seat(NamedTuple):
     replica_class: int
 
 
-def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier, blocks: Blocks) -> Folding:
+def fold(spec: StepSpec, communication: Communication, groups: SharingGroups) -> Folding:
     """Sort the ranks of a step by how they behave.
 
     Parameters
@@ -113,13 +112,10 @@ def fold(spec: StepSpec, communication: Communication, meeting_tier: MeetingTier
         The step; without `spec.folding` every rank is a node and has a colour of its own.
     communication
         Prices its transfers.
-    meeting_tier
-        Tier of the fabric at which two chips of different servers meet.
-    blocks
-        Chips below one switch group of each tier.
+    groups
+        Its replicas, sorted into classes.
     """
     stages = pipeline_stages(spec)
-    groups = sharing_groups(spec, meeting_tier, blocks)
     prices = _priced(spec, communication, stages, groups)
     columns = _columns(spec, prices, groups)
     seats = _seats(spec, columns, groups.classes)

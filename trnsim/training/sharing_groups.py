@@ -80,6 +80,13 @@ def sharing_groups(spec: StepSpec, meeting_tier: MeetingTier, blocks: Blocks) ->
     return SharingGroups(classes, numbers.__getitem__, Coordinates, sharing, copies if spec.sharding.copies > 1 else [])
 
 
+def like_the_first(spec: StepSpec) -> SharingGroups:
+    """Sort the replicas of a step as if they all sat where the first does."""
+    group, copies, ranks = spec.sharding.group, spec.sharding.copies, spec.sharding.ranks
+    met = [((0, copies),)] if copies > 1 else []
+    return SharingGroups([ReplicaClass(0, ranks, 0)], lambda _: 0, Coordinates, [((0, group),)], met)
+
+
 def _groups(spec: StepSpec, replicas: Sequence[int]) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
     group, copies = spec.sharding.group, spec.sharding.copies
     sharing = [replicas[number * group : (number + 1) * group] for number in range(copies)]

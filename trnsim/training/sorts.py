@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from trnsim.training.replicas import ReplicaClass, Replicas
     from trnsim.training.spec import StepSpec
 
-__all__ = ["Sizes", "Sort", "kinds_of", "sorts_of"]
+__all__ = ["Sizes", "Sort", "Speeds", "kinds_of", "late_sorts", "sorts_of"]
+
+Speeds = tuple[tuple[tuple[int, int], float], ...]
+"""For each slow rank of a replica its stage, its tensor rank, and the share of the healthy speed at which it works."""
 
 
 class Sizes(NamedTuple):
@@ -28,12 +31,28 @@ class Sizes(NamedTuple):
 
 
 class Sort(NamedTuple):
-    """Replicas whose teams are alike: the first, how many, one that pays the same, the kinds of their ranks by stage."""
+    """Replicas whose teams are alike.
+
+    Attributes
+    ----------
+    first, replicas
+        The first of them, and how many they are.
+    like
+        One that pays the same.
+    kinds
+        The kinds of their ranks, by stage.
+    looked_at
+        Those that were looked at, each with how many it stands for.
+    is_late
+        Whether each tensor rank is a kind of its own.
+    """
 
     first: int
     replicas: int
     like: int
     kinds: tuple[tuple[Kind, ...], ...]
+    looked_at: Mapping[int, int]
+    is_late: bool = False
 
 
 def kinds_of(blemish: Blemish, parts: Mapping[tuple[int, int], tuple[int, int]], sizes: Sizes) -> Blemish:
@@ -81,13 +100,46 @@ def sorts_of(
             _kinds_of_stage(spec, parts, slow, stage=stage, replicas=replicas, alike=alike[stage])
             for stage in range(sizes.pp)
         )
-        sort = Sort(each.first, each.replicas, each.like, kinds)
+        sort = Sort(each.first, each.replicas, each.like, kinds, replicas)
         of_class.append(numbers.setdefault(told(each), len(numbers)))
         if of_class[-1] < len(found):
             found[of_class[-1]] = _together(found[of_class[-1]], sort)
         else:
             found.append(sort)
     return tuple(found), of_class
+
+
+def late_sorts(
+    spec: StepSpec, sort: Sort, parts: Mapping[tuple[int, int], tuple[int, int]], speeds_of: Callable[[int], Speeds]
+) -> dict[Speeds, Sort]:
+    """Tell the ranks of a sort apart, and replicas of which others are slow: by what is slow in them."""
+    replicas: defaultdict[Speeds, dict[int, int]] = defaultdict(dict)
+    for replica, count in sort.looked_at.items():
+        replicas[speeds_of(replica)][replica] = count
+    return {speeds: _late_sort(spec, sort, parts, dict(speeds), found) for speeds, found in replicas.items()}
+
+
+def _late_sort(
+    spec: StepSpec,
+    sort: Sort,
+    parts: Mapping[tuple[int, int], tuple[int, int]],
+    speeds: Mapping[tuple[int, int], float],
+    looked_at: Mapping[int, int],
+) -> Sort:
+    mesh, first, replicas = spec.mesh, min(looked_at), sum(looked_at.values())
+    kinds = tuple(
+        tuple(
+            Kind(
+                *parts[stage, tensor],
+                speeds.get((stage, tensor), 1.0),
+                replicas,
+                mesh.rank(Coordinates(tensor, stage, first)._asdict()),
+            )
+            for tensor in range(mesh.size("tp"))
+        )
+        for stage in range(mesh.size("pp"))
+    )
+    return Sort(first, replicas, sort.like, kinds, looked_at, is_late=True)
 
 
 def _together(one: Sort, other: Sort) -> Sort:
@@ -101,7 +153,8 @@ def _together(one: Sort, other: Sort) -> Sort:
             counts[row, lane, speed] += ranks
             firsts[row, lane, speed] = min(first, firsts.get((row, lane, speed), first))
         kinds.append(tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts)))
-    return Sort(earlier.first, earlier.replicas + later.replicas, earlier.like, tuple(kinds))
+    looked_at = {**earlier.looked_at, **later.looked_at}
+    return Sort(earlier.first, earlier.replicas + later.replicas, earlier.like, tuple(kinds), looked_at)
 
 
 def _alike(parts: Mapping[tuple[int, int], tuple[int, int]], stage: int, tensors: int) -> list[list[int]]:

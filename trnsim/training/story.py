@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from trnsim.engine import Activity, Wait
+from trnsim.engine import Activity, Part, Transfer, Wait, seconds
 from trnsim.record import Record
 from trnsim.schedules import borders
 from trnsim.training.data_parallel import DataParallel
@@ -15,7 +15,7 @@ from trnsim.training.data_parallel import DataParallel
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from trnsim.engine import Cohort, Collective, Story, Transfer
+    from trnsim.engine import Cohort, Collective, Story
     from trnsim.schedules import Pass
     from trnsim.training.data_parallel import Exchanges
     from trnsim.training.passes import StagePasses
@@ -61,9 +61,15 @@ class RankPlan(Record):
     tied: Transfer | None
     optimizer: Activity
 
-    def without_optimizer(self) -> RankPlan:
-        """Return the plan with an update that takes no time."""
-        return replace(self, optimizer=Activity(self.optimizer.name, ()))
+    @property
+    def update_ps(self) -> int:
+        """How long the gradients of a tied embedding and the update take alone."""
+        return self.optimizer.duration_ps + (self.tied.course.duration_ps if self.tied else 0)
+
+    def updated_in(self, duration_ps: int) -> RankPlan:
+        """Return the plan with an update of another length, and a tied embedding whose gradients take no time."""
+        update = Activity(self.optimizer.name, (Part(self.optimizer.name, self.optimizer.name, seconds(duration_ps)),))
+        return replace(self, optimizer=update, tied=self.tied and Transfer(0.0))
 
 
 class Neighbourhood(NamedTuple):

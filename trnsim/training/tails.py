@@ -9,7 +9,7 @@ from trnsim.training.data_parallel import Launched
 from trnsim.training.story import Neighbourhood, RankPlan, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from trnsim.engine import Call, Engine, Story, Wait
 
@@ -23,29 +23,48 @@ class Tail(Cohort):
     ----------
     plan
         Of its slowest ranks.
+    update_ps
+        How long the last of its ranks takes from there on, where the gradients of a tied embedding can be summed, to the
+        end of its update.
     calls
         For each step, its collectives in the order in which they are waited for.
     """
 
     def __init__(self, engine: Engine, name: str, ranks: int, first: str, plan: RankPlan) -> None:
         super().__init__(engine, name, ranks, first)
-        engine.cohorts.append(self)
         self.plan = plan
+        self.update_ps = 0
         self.calls: list[list[tuple[Wait, Call]]] = []
         self._together = Collective("dp", {self: ranks})
+        self._reducing = self._together
+
+    def enter(self, engine: Engine, late: Iterable[Cohort]) -> None:
+        """Begin a step in an engine, where ranks of late replicas join the reductions by themselves."""
+        self.engine = engine
+        engine.cohorts.append(self)
+        self._reducing = Collective("dp", {self: self.ranks, **dict.fromkeys(late, 1)})
+
+    def join(self, rank: Cohort, number: int) -> None:
+        """Let a rank of a late replica join the reduction of a bucket, for which the other replicas are waited for."""
+        launch = self.plan.exchanges.reduce[number]
+        rank.launch(self._reducing, launch.wait, (len(self.calls) - 1, number), launch.transfer)
 
     @property
     def buckets(self) -> int:
         """How many reductions there are."""
         return len(self.plan.exchanges.reduce)
 
-    def optimizer_ps(self, own: RankPlan) -> int:
-        """Return what an update takes after the end of the tail: nothing if a gather follows it."""
-        return 0 if self.plan.exchanges.gather else own.optimizer.duration_ps
+    def alone_ps(self, own: RankPlan) -> int:
+        """Return what a rank does after the end of the tail: nothing if a gather follows its update."""
+        return 0 if self.plan.exchanges.gather else own.update_ps
 
     def reduced_ps(self, step: int) -> int:
         """Return when the last reduction of a step ended."""
         return self.calls[step][self.buckets - 1][1].end_ps
+
+    def met_ps(self, step: int) -> int:
+        """Return when the first reduction of a step began."""
+        return self.calls[step][0][1].start_ps
 
     def live(self, launches_ps: Sequence[int], passed_ps: int, tied: Collective | None) -> Story:
         """Wait for the reductions of a step, update, gather.
@@ -53,20 +72,20 @@ class Tail(Cohort):
         Parameters
         ----------
         launches_ps
-            When the last rank has the gradients of each bucket.
+            When the last rank has the gradients of each bucket, late replicas left out.
         passed_ps
             When the last rank has ended its passes.
         tied
-            The group that sums the gradients of a tied embedding, or None.
+            With whom it waits to sum the gradients of a tied embedding, or None.
         """
-        plan = self.plan if self.plan.exchanges.gather else self.plan.without_optimizer()
+        plan = self.plan.updated_in(self.update_ps if self.plan.exchanges.gather else 0)
         step = len(self.calls)
         trainer = Step.of(self, plan, Neighbourhood(None, None, None, self._together, None, tied), step)
         self.calls.append([])
         if plan.exchanges.reduces(is_last=True):
             for number, (launch, at_ps) in enumerate(zip(plan.exchanges.reduce, launches_ps, strict=True)):
                 yield from self._until(at_ps)
-                call = self.launch(self._together, launch.wait, (step, number), launch.transfer)
+                call = self.launch(self._reducing, launch.wait, (step, number), launch.transfer)
                 trainer.data.pending.append(Launched(call, launch.wait, launch.transfer))
         else:
             yield from self._until(passed_ps)

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 from trnsim.engine import Cohort, Collective
 from trnsim.training.cohorts import Member
 from trnsim.training.folding import Node
+from trnsim.training.late import LateReplica
 from trnsim.training.tails import Tail
-from trnsim.training.views import Kind, Played, Roster, View
+from trnsim.training.views import Entry, Kind, Roster, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trnsim.engine import Engine
-    from trnsim.training.bodies import Bodies, Body, Place
+    from trnsim.training.bodies import Bodies, Place
     from trnsim.training.cohorts import Planner
     from trnsim.training.contraction import Contraction
+    from trnsim.training.late import LateRank
     from trnsim.training.sorts import Sort
-    from trnsim.training.spec import StepSpec
 
 __all__ = ["Teams"]
 
@@ -29,10 +30,6 @@ class Teams:
 
     Parameters
     ----------
-    engine
-        A new engine, for the tails.
-    spec
-        The steps.
     contraction
         Their ranks, sorted.
     planner
@@ -42,63 +39,98 @@ class Teams:
 
     Attributes
     ----------
+    found
+        The ranks, sorted.
     members
         The ranks by kind, by ascending first rank.
+    late
+        Sorts of replicas that were still at work when reductions of their stage had begun on links that both use, and
+        whose ranks were not told apart; what was played is of no use then.
     holds
         Whether in every step all replicas had ended their passes when the reductions of their stage ended.
     cohorts
         How many teams and tails were simulated for a step, at most.
+    events, repeated
+        What was needed beside the bodies: events, and passes that were not simulated.
     """
 
-    def __init__(
-        self, engine: Engine, spec: StepSpec, contraction: Contraction, planner: Planner, bodies: Bodies
-    ) -> None:
-        self._engine, self._spec, self._found = engine, spec, contraction
-        self._planner, self._bodies = planner, bodies
+    def __init__(self, contraction: Contraction, planner: Planner, bodies: Bodies) -> None:
+        self.found, self._planner, self._bodies = contraction, planner, bodies
+        self._spec = contraction.spec
         self._tails = {key: self._tail(*key) for key in contraction.slowest}
         self._tied = self._tied_groups()
         self._casts = [dict(self._rosters_of(sort)) for sort in contraction.sorts]
         self._neighbours = {place: self._neighbours_of(place) for place in self._casts[0]}
+        self.late: set[int] = set()
         self.holds = True
-        self.cohorts = 0
-        for step in range(spec.steps):
-            self._play_passes()
-            self._play_updates(step)
+        self.cohorts = self.events = self.repeated = 0
+        for step in range(self._spec.steps):
+            if not self.late:
+                self._play(step)
         self.members = tuple(sorted(self._members(), key=lambda member: member.node.first_rank))
 
-    def _play_passes(self) -> None:
-        """Let every replica go through its passes."""
-        played: dict[int, Body] = {}
-        for cast in self._casts:
-            starts_ps = {place: roster.starts_ps() for place, roster in cast.items()}
-            zero_ps = max(
-                roster.entrant(starts_ps[place], 0).joined_ps(None) for place, roster in cast.items() if place[0] == 0
-            )
-            entrants = {place: roster.entrant(starts_ps[place], zero_ps) for place, roster in cast.items()}
-            body = self._bodies.of(entrants, self._neighbours)
-            played[id(body)] = body
-            for place, roster in cast.items():
-                roster.steps.append(Played(body.teams[place], zero_ps, starts_ps[place]))
-        self.cohorts = max(self.cohorts, len(self._tails) + sum(len(body.teams) for body in played.values()))
+    def _play(self, step: int) -> None:
+        """Let every replica go through its passes, and every data-parallel group reduce, update and gather."""
+        entries = [self._entry(cast) for cast in self._casts]
+        late = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if sort.is_late]
+        others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
+        engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
+        replicas = [LateReplica(engine, entry, self._neighbours) for entry in late]
+        self._start_tails(engine, [rank for replica in replicas for rank in replica.ranks], others)
+        engine.run()
+        for replica in replicas:
+            replica.settle()
+        for entry in others:
+            entry.note(entry.body.teams, entry.zero_ps)
+        self._count(engine, entries, replicas)
+        self._look_back(step, entries)
 
-    def _play_updates(self, step: int) -> None:
-        """Let every data-parallel group reduce, update and gather, when all its replicas have come to it."""
+    def _entry(self, cast: Mapping[Place, Roster]) -> Entry:
+        """Find out what a replica does in the passes of the next step."""
+        starts_ps = {place: roster.starts_ps() for place, roster in cast.items()}
+        zero_ps = max(
+            roster.entrant(starts_ps[place], 0).joined_ps(None) for place, roster in cast.items() if place[0] == 0
+        )
+        entrants = {place: roster.entrant(starts_ps[place], zero_ps) for place, roster in cast.items()}
+        return Entry(cast, starts_ps, zero_ps, self._bodies.of(entrants, self._neighbours))
+
+    def _start_tails(self, engine: Engine, late: Sequence[LateRank], others: Sequence[Entry]) -> None:
+        """Let the data-parallel groups wait for late replicas, whose ranks join by themselves, and for the others."""
         launches: defaultdict[Tail, list[list[int]]] = defaultdict(list)
         passed: defaultdict[Tail, int] = defaultdict(int)
-        for roster in (roster for cast in self._casts for roster in cast.values()):
-            team, zero_ps, _ = roster.steps[step]
-            for tail in roster.tails.values():
-                launches[tail].append([time_ps + zero_ps for time_ps in team.launches_ps])
-                passed[tail] = max(passed[tail], team.passed_ps + zero_ps)
+        ranks: defaultdict[Tail, list[LateRank]] = defaultdict(list)
+        for rank in late:
+            ranks[rank.tail].append(rank)
+        for entry in others:
+            for place, roster in entry.cast.items():
+                team = entry.body.teams[place]
+                for tail in roster.tails.values():
+                    launches[tail].append([time_ps + entry.zero_ps for time_ps in team.launches_ps])
+                    passed[tail] = max(passed[tail], team.passed_ps + entry.zero_ps)
         for tail in self._tails.values():
-            last_ps = list(map(max, zip(*launches[tail], strict=True)))
-            self._engine.start(tail, tail.live(last_ps, passed[tail], self._tied.get(tail)))
-        self._engine.run()
-        self.holds &= all(passed[tail] <= tail.reduced_ps(step) for tail in self._tails.values())
+            tail.enter(engine, ranks[tail])
+            last_ps = list(map(max, zip(*launches[tail], strict=True))) or [engine.now_ps] * tail.buckets
+            engine.start(tail, tail.live(last_ps, passed[tail], self._tied.get(tail)))
+
+    def _count(self, engine: Engine, entries: Sequence[Entry], replicas: Sequence[LateReplica]) -> None:
+        teams = {id(entry.body): len(entry.body.teams) for entry in entries}
+        self.cohorts = max(self.cohorts, len(self._tails) + sum(teams.values()) + sum(len(r.teams) for r in replicas))
+        self.events += engine.events
+        self.repeated += sum(replica.repeated for replica in replicas)
+
+    def _look_back(self, step: int, entries: Sequence[Entry]) -> None:
+        """See whether replicas had ended their passes when the gradients of their stage were reduced, or this had begun."""
+        for number, (entry, sort) in enumerate(zip(entries, self.found.sorts, strict=True)):
+            for (stage, _), roster in entry.cast.items():
+                passed_ps = roster.steps[step].passed_ps
+                for tail in roster.tails.values():
+                    self.holds &= passed_ps <= tail.reduced_ps(step)
+                    if passed_ps > tail.met_ps(step) and not sort.is_late and self.found.meets(sort, stage):
+                        self.late.add(number)
 
     def _neighbours_of(self, place: Place) -> tuple[Place | None, Place | None]:
         """Return the teams that a team exchanges messages with."""
-        rows, stage = self._found.rows, place[0]
+        rows, stage = self.found.rows, place[0]
         tensor = next(tensor for (at, tensor), row in rows.items() if (at, row) == place)
         before, after = (
             (near, rows[near, tensor]) if (near, tensor) in rows else None for near in (stage - 1, stage + 1)
@@ -107,20 +139,20 @@ class Teams:
 
     def _tied_groups(self) -> dict[Cohort, Collective]:
         """Return the groups that sum the gradients of a tied embedding, by tail."""
-        last = len(self._found.stages) - 1
+        last = len(self.found.stages) - 1
         found: dict[Cohort, Collective] = {}
-        for first, other in self._found.tied:
+        for first, other in self.found.tied:
             ends = self._tails[0, first], self._tails[last, other]
             found.update(dict.fromkeys(ends, Collective("tied", {end: end.ranks for end in ends})))
         return found
 
     def _members(self) -> Iterator[Member]:
-        for cast, sort in zip(self._casts, self._found.sorts, strict=True):
+        for cast, sort in zip(self._casts, self.found.sorts, strict=True):
             for (stage, _), roster in cast.items():
                 for number, kind in enumerate(roster.kinds):
-                    key = self._found.key_of(kind.first_rank)
+                    key = self.found.key_of(kind.first_rank)
                     view = View(roster, number, key, f"stage {stage}", self._spec.mesh.label(kind.first_rank))
-                    node = self._found.node(sort, stage, kind, roster.pace)
+                    node = self.found.node(sort, stage, kind, roster.pace)
                     yield Member(view, node, roster.own[number])  # type: ignore[arg-type]  # read like a cohort
 
     def _rosters_of(self, sort: Sort) -> Iterator[tuple[Place, Roster]]:
@@ -131,14 +163,16 @@ class Teams:
                 yield (stage, row), self._roster(sort, stage, tuple(kind for kind in kinds if kind.row == row), pace)
 
     def _roster(self, sort: Sort, stage: int, kinds: tuple[Kind, ...], pace: float) -> Roster:
-        own = tuple(self._planner.plan(self._found.node(sort, stage, kind, pace)) for kind in kinds)
+        own = tuple(self._planner.plan(self.found.node(sort, stage, kind, pace)) for kind in kinds)
         slowest = min(range(len(kinds)), key=lambda number: kinds[number].speed)
         tails = {kind.lane: self._tails[stage, kind.lane] for kind in kinds}
+        for kind, plan in zip(kinds, own, strict=True):
+            tails[kind.lane].update_ps = max(tails[kind.lane].update_ps, plan.update_ps)
         return Roster(kinds, own, own[slowest], pace, sort.replicas, tails)
 
     def _tail(self, stage: int, lane: int) -> Tail:
-        node, spec = self._found.payers[stage, lane], self._spec
-        speed = self._found.slowest[stage, lane]
-        ranks = spec.mesh.size("dp") * sum(found == lane for (at, _), found in self._found.lanes.items() if at == stage)
+        node, spec = self.found.payers[stage, lane], self._spec
+        speed = self.found.slowest[stage, lane]
+        ranks = spec.mesh.size("dp") * sum(found == lane for (at, _), found in self.found.lanes.items() if at == stage)
         plan = self._planner.plan(Node(node.stage, node.first_rank, ranks, node.prices, speed, speed))
-        return Tail(self._engine, f"stage {stage}", ranks, spec.mesh.label(node.first_rank), plan)
+        return Tail(self._bodies.new_engine(0), f"stage {stage}", ranks, spec.mesh.label(node.first_rank), plan)

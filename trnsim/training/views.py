@@ -8,16 +8,18 @@ from msgspec import Struct, field
 
 from trnsim.engine import Cohort, Log
 from trnsim.training.bodies import Entrant, counterparts
+from trnsim.training.late import LateTeam
+from trnsim.training.story import TIED_EMBEDDING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trnsim.engine import Activity, Operation
-    from trnsim.training.bodies import Team
+    from trnsim.training.bodies import Body, Place, Team
     from trnsim.training.story import RankPlan
     from trnsim.training.tails import Tail
 
-__all__ = ["Kind", "Played", "Roster", "View"]
+__all__ = ["Entry", "Kind", "Played", "Roster", "View"]
 
 
 class Kind(NamedTuple):
@@ -38,7 +40,7 @@ class Played(NamedTuple):
     team
         What was done in them.
     zero_ps
-        What the clock showed when that of the team's body showed nothing.
+        What the clock showed when that of the team showed nothing.
     starts_ps
         When each kind of ranks began the step.
     """
@@ -46,6 +48,11 @@ class Played(NamedTuple):
     team: Team
     zero_ps: int
     starts_ps: tuple[int, ...]
+
+    @property
+    def passed_ps(self) -> int:
+        """When the passes were over."""
+        return self.team.passed_ps + self.zero_ps
 
 
 class Roster(Struct):
@@ -83,9 +90,7 @@ class Roster(Struct):
             return (0,) * len(self.kinds)
         ended = len(self.steps) - 1
         tails = (self.tails[kind.lane] for kind in self.kinds)
-        return tuple(
-            tail.step_ends[ended][2] + tail.optimizer_ps(own) for tail, own in zip(tails, self.own, strict=True)
-        )
+        return tuple(tail.step_ends[ended][2] + tail.alone_ps(own) for tail, own in zip(tails, self.own, strict=True))
 
     def entrant(self, starts_ps: Sequence[int], zero_ps: int) -> Entrant:
         """Return the team that is to go through the passes of a step."""
@@ -94,6 +99,32 @@ class Roster(Struct):
         opening = {(start - zero_ps, head) for start, head in zip(starts_ps, heads_ps, strict=True)}
         ranks = sum(kind.ranks for kind in self.kinds) // self.replicas
         return Entrant(self.plan, ranks, tuple(sorted(opening)))
+
+
+class Entry(NamedTuple):
+    """A replica that is to go through the passes of a step.
+
+    Attributes
+    ----------
+    cast
+        Its ranks, by team.
+    starts_ps
+        When each kind of them begins the step.
+    zero_ps
+        When they come to the first collective of the first stage.
+    body
+        What they do alone.
+    """
+
+    cast: Mapping[Place, Roster]
+    starts_ps: Mapping[Place, tuple[int, ...]]
+    zero_ps: int
+    body: Body
+
+    def note(self, teams: Mapping[Place, Team], zero_ps: int) -> None:
+        """Note what teams did, whose clock showed nothing at `zero_ps`."""
+        for place, roster in self.cast.items():
+            roster.steps.append(Played(teams[place], zero_ps, self.starts_ps[place]))
 
 
 class View:
@@ -110,14 +141,14 @@ class View:
     """
 
     def __init__(
-        self, roster: Roster, number: int, key: tuple[int, int, int, int, float], name: str, first: str
+        self, roster: Roster, number: int, key: tuple[int, int, int, int, float, int], name: str, first: str
     ) -> None:
         kind = roster.kinds[number]
         self._roster, self._number = roster, number
         self._tail = roster.tails[kind.lane]
         self.ranks, self.name, self.first, self.key = kind.ranks, name, first, key
-        optimizer_ps = self._tail.optimizer_ps(roster.own[number])
-        self.step_ends = [(0, 0, end_ps + optimizer_ps) for _, _, end_ps in self._tail.step_ends]
+        alone_ps = self._tail.alone_ps(roster.own[number])
+        self.step_ends = [(0, 0, end_ps + alone_ps) for _, _, end_ps in self._tail.step_ends]
 
     __str__ = Cohort.__str__
 
@@ -130,6 +161,8 @@ class View:
             first = len(log)
             log.extend(played.team.log, played.zero_ps, _swapped(played.team.plan, own))
             self._open(log, first, played)
+            if isinstance(played.team, LateTeam):
+                self._part(log, played.team)
             self._finish(log, Log(), step, played)
         return log
 
@@ -151,22 +184,46 @@ class View:
             row += 1
         log.set_times(row, begun_ps, *log.times_ps[3 * row + 1 : 3 * row + 3])
 
+    def _part(self, log: Log, team: LateTeam) -> None:
+        """Correct how the passes of a late replica ended, which its ranks did at different times."""
+        rank, times_ps = team.each[self._number], log.times_ps
+        if team.last_rows:
+            row = len(log) - team.last_rows
+            ready_ps, sent_ps, _ = times_ps[3 * row : 3 * row + 3]
+            begun_ps = rank.begun_ps(ready_ps)
+            log.set_times(row, ready_ps, sent_ps, begun_ps)
+            log.set_times(row + 1, begun_ps, *times_ps[3 * row + 4 : 3 * row + 6])
+        if rank.sent is not None:
+            begun_ps, ready_ps = times_ps[-3:-1]
+            log.set_times(len(log) - 1, begun_ps, ready_ps, rank.sent.end_ps)
+
+    def _passed_ps(self, played: Played) -> int:
+        """Return when the passes were over."""
+        if isinstance(played.team, LateTeam) and (sent := played.team.each[self._number].sent):
+            return sent.end_ps
+        return played.passed_ps
+
     def _finish(self, log: Log, stream: Log, step: int, played: Played) -> None:
         """Add what comes after the passes of a step."""
-        own, gathers = self._roster.own[self._number].optimizer, self._tail.plan.exchanges.gather
+        own, gathers = self._roster.own[self._number], self._tail.plan.exchanges.gather
         launched_ps = [time_ps + played.zero_ps for time_ps in played.team.launches_ps]
-        now_ps = played.team.passed_ps + played.zero_ps
+        now_ps = self._passed_ps(played)
         first_gather = len(self._tail.calls[step]) - len(gathers)
         updated_ps = None
         for number, (wait, call) in enumerate(self._tail.calls[step]):
             if number == first_gather:
-                now_ps = updated_ps = _update(log, own, now_ps)
+                now_ps = updated_ps = _update(log, own.optimizer, now_ps)
             joined_ps = launched_ps[number] if number < len(launched_ps) else updated_ps or now_ps
-            log.add(wait, now_ps, max(now_ps, call.ready_ps), max(now_ps, call.end_ps))
-            stream.add(wait, joined_ps, call.start_ps, call.end_ps)
-            now_ps = max(now_ps, call.end_ps)
+            end_ps = (
+                call.end_ps
+                if wait is not TIED_EMBEDDING or own.tied is None
+                else call.end_ps + own.tied.course.duration_ps
+            )
+            log.add(wait, now_ps, max(now_ps, call.ready_ps), max(now_ps, end_ps))
+            stream.add(wait, joined_ps, call.start_ps, end_ps)
+            now_ps = max(now_ps, end_ps)
         if not gathers:
-            _update(log, own, now_ps)
+            _update(log, own.optimizer, now_ps)
 
 
 def _update(log: Log, optimizer: Activity, now_ps: int) -> int:
