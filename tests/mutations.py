@@ -129,14 +129,14 @@ MUTATIONS = (
         "fabric/closed_form.py",
         "return source % per_server, target - source, tier, wrong",
         "return source % per_server, target - source, tier >= 0, wrong",
-        f"{REPLICAS}::test_all_ranks_pay_what_the_first_of_them_does",
+        f"{REPLICAS}::test_a_message_costs_what_it_would_as_the_first",
     ),
     Mutation(
         "prices of a message without what is wrong on its servers",
         "fabric/closed_form.py",
         "return source % per_server, target - source, tier, wrong",
         "return source % per_server, target - source, tier",
-        f"{COUNTER}::test_a_degraded_link_inside_a_server_tells_its_replica_apart",
+        f"{REPLICAS}::test_a_message_costs_what_it_would_as_the_first",
     ),
     Mutation(
         "what leaves a server costs the same in all replicas that start at one place",
