@@ -17,6 +17,7 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).parents[1]
 COUNTER = "simulation/test_counter_examples.py"
 COLOURS = "engine/test_colours.py"
+REPLICAS = "training/test_replicas.py"
 LINKS = "engine/test_shared_links.py"
 STEADY = "training/test_steady.py"
 
@@ -122,6 +123,48 @@ MUTATIONS = (
         "return place, tiers, links,",
         "return place, (), links,",
         "simulation/test_laws.py::test_switch_groups_that_end_inside_a_server_tell_replicas_apart",
+    ),
+    Mutation(
+        "prices of a message that leaves its server without the tier at which chips meet",
+        "fabric/closed_form.py",
+        "return source % per_server, target - source, tier, wrong",
+        "return source % per_server, target - source, tier >= 0, wrong",
+        f"{REPLICAS}::test_a_message_costs_what_it_would_as_the_first",
+    ),
+    Mutation(
+        "prices of a message without what is wrong on its servers",
+        "fabric/closed_form.py",
+        "return source % per_server, target - source, tier, wrong",
+        "return source % per_server, target - source, tier",
+        f"{REPLICAS}::test_a_message_costs_what_it_would_as_the_first",
+    ),
+    Mutation(
+        "what leaves a server costs the same in all replicas that start at one place",
+        "training/replicas.py",
+        "like if leaves else self._usual[like]",
+        "self._usual[like]",
+        f"{REPLICAS}::test_all_ranks_pay_what_the_first_of_them_does",
+    ),
+    Mutation(
+        "replicas without impaired ways out of their servers",
+        "training/replicas.py",
+        "wrong.ways if wrong else ()",
+        "()",
+        f"{REPLICAS}::test_all_ranks_pay_what_the_first_of_them_does",
+    ),
+    Mutation(
+        "tensor groups do not leave servers",
+        "training/crossings.py",
+        "if group[0] // chips != group[-1] // chips:",
+        "if False:",
+        f"{REPLICAS}::test_all_ranks_pay_what_the_first_of_them_does",
+    ),
+    Mutation(
+        "tensor ranks are one node although one of them pays more",
+        "training/folding.py",
+        "seen[place.tp].append((place.pp, place.dp, id(found)))",
+        "seen[place.tp].append((place.pp, place.dp))",
+        "simulation/test_laws.py::test_groups_that_share_fold_by_how_they_lie",
     ),
     Mutation(
         "a stale alarm rings: what slowed down is not looked at again",
