@@ -150,7 +150,7 @@ def test_paces_and_prices_tell_bodies_apart(folder: Path) -> None:
     assert isinstance(found.folding, Contraction)
     assert found.bodies is not None
     assert found.bodies.count == 5
-    assert found.processes == 2 * 5 + len(found.folding.slowest)
+    assert found.processes == 2 * 5 + len(found.folding.tails.slowest)
     verified(folder, *wrong, **TEAMS)
 
 
@@ -208,11 +208,23 @@ def test_a_message_that_outlasts_the_reduction_is_folded_by_ranks(folder: Path) 
     verified(folder, slow(5), nic | {"speed": 0.002}, **shape)
 
 
-def test_messages_and_reductions_on_one_kind_of_link_are_folded_by_ranks(folder: Path) -> None:
-    # Stages and replicas both in one rack: what replicas send in passes slows what they reduce meanwhile.
-    assert not isinstance(run(folder, slow(5), **(TEAMS | {"run__fidelity": "flow"})).folding, Contraction)
-    assert isinstance(run(folder, slow(5), **TEAMS).folding, Contraction)
+def test_a_message_and_a_reduction_on_one_kind_of_link_slow_each_other(folder: Path) -> None:
+    # Stages and replicas both in one rack: the last gradients that late replicas send slow what is reduced meanwhile.
+    found = run(folder, slow(5), **(TEAMS | {"run__fidelity": "flow"})).folding
+    assert isinstance(found, Contraction)
+    assert any(sort.is_late for sort in found.sorts)
     verified(folder, slow(5), **(TEAMS | {"run__fidelity": "flow"}))
+
+
+def test_a_stage_that_still_reduces_when_the_next_step_reaches_it_is_folded_by_ranks(folder: Path) -> None:
+    # With a trunk at a fiftieth some stages reduce so long that an activation of the next step comes meanwhile.
+    shape = {"cluster__server": "trn2.48xlarge", "cluster__servers": 2, "layout__order": "[tp, cp, dp, pp]"}
+    shape |= {"layout__tp": 2, "layout__pp": 4, "layout__dp": 3, "training__global_batch": 3, "run__fidelity": "flow"}
+    shape |= {"training__data_parallel_overlap": "none", "model__tied_embeddings": "true"}
+    trunk = {"of": "efa", "speed": 0.002, "at": ["server 0/chip 15"]}
+    assert isinstance(run(folder, trunk, slow(5), **shape, run__steps=1).folding, Contraction)
+    assert not isinstance(run(folder, trunk, slow(5), **shape, run__steps=2).folding, Contraction)
+    verified(folder, trunk, slow(5), **shape, run__steps=2)
 
 
 @pytest.mark.parametrize("chips", [1, 3])

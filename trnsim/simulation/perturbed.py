@@ -52,10 +52,10 @@ def _why(run: Simulated) -> str:
     stages, ranks = len(run.folding.stages), run.spec.mesh.ranks
     found = f"{run.processes:,} for {ranks:,} ranks"
     if isinstance(run.folding, Contraction):
-        teams = run.processes - len(run.folding.slowest)
+        teams = run.processes - len(run.folding.tails.slowest)
         return (
             f"{found} = {teams:,} teams of {stages} stages ({len(run.folding.sorts):,} sorts of replicas, by slow chips and "
-            f"links) + {len(run.folding.slowest):,} tails (by price and slowest chip)"
+            f"links) + {len(run.folding.tails.slowest):,} tails (by price and slowest chip)"
         )
     return f"{found}: {stages} stages, told apart by slow chips, prices of transfers and whom they meet"
 

@@ -8,6 +8,7 @@ all steps, whose ranks would have come to each of its collectives when those of 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity, Cohort, Collective
@@ -15,15 +16,18 @@ from trnsim.training.steady import Steady
 from trnsim.training.story import Neighbourhood, RankPlan, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator
 
     from trnsim.engine import Arrival, Call, Engine, Story, Transfer, Wait
     from trnsim.training.passes import StagePasses
 
-__all__ = ["Bodies", "Body", "Entrant", "Place", "Team", "counterparts"]
+__all__ = ["Bodies", "Body", "Entrant", "Neighbours", "Place", "Team", "counterparts"]
 
 Place = tuple[int, int]
 """Stage, and number of the team in it."""
+
+Neighbours = Mapping[Place, tuple[Place | None, ...]]
+"""For each team, those that it exchanges messages with: before and after it."""
 
 
 class Entrant(NamedTuple):
@@ -202,7 +206,7 @@ class Body:
         self,
         engine: Engine,
         entrants: Mapping[Place, Entrant],
-        neighbours: Mapping[Place, tuple[Place | None, Place | None]],
+        neighbours: Neighbours,
     ) -> None:
         teams = self.teams = {place: Team(engine, place[0], entrant) for place, entrant in entrants.items()}
         groups = {
@@ -259,7 +263,7 @@ class Bodies:
     def of(
         self,
         entrants: Mapping[Place, Entrant],
-        neighbours: Mapping[Place, tuple[Place | None, Place | None]],
+        neighbours: Neighbours,
     ) -> Body:
         """Return what teams do, simulated unless a body is known that does the same."""
         key = tuple((*place, neighbours[place], *self._key(entrant.plan)) for place, entrant in entrants.items())

@@ -15,7 +15,7 @@ at it when the reductions of a stage begin. In those, all tensor ranks are told 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from trnsim.training.cohorts import Planner
 from trnsim.training.crossings import crossings
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
-from trnsim.training.sorts import Sizes, Sort, Speeds, kinds_of, late_sorts, sorts_of
+from trnsim.training.sorts import Lanes, Rows, Sizes, Slow, Sort, kinds_of, late_sorts, sorts_of, told_kinds
 from trnsim.training.stages import Stage, pipeline_stages
 from trnsim.training.teams import Teams
 
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from trnsim.fabric import Price
+    from trnsim.training.blemishes import Blemish
     from trnsim.training.bodies import Bodies
     from trnsim.training.communication import Communication, Coordinates, RankPrices
     from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
     from trnsim.training.spec import StepSpec
     from trnsim.training.views import Kind
 
-__all__ = ["Contraction", "contract"]
+__all__ = ["Contraction", "Tails", "contract"]
 
 
 class Contraction(Record):
@@ -52,71 +53,84 @@ class Contraction(Record):
         The pipeline.
     places
         Ranks that pay the same, by the place of the first.
-    sorts
-        The teams, and what ranks each has.
-    lanes, rows
-        By stage and tensor rank, the number of the tail, and of the team, in its stage.
-    slowest
-        By stage and tail, the speed of its slowest rank.
-    payers
-        By stage and tail, a node of it.
-    tied
-        Tails of the first stage and of the last that meet for the gradients of a tied embedding.
     payer
         From tensor rank, stage, and the replica that a sort is `like`, to the first rank that pays the same.
+    sorts
+        Replicas whose teams are alike.
+    rows
+        For each replica that is priced, the teams of its ranks.
+    tails
+        The tails of all ranks.
     sort_of
-        From a replica to the number of its teams' class.
+        From a replica to the number of its sort.
     spec
         The step.
+    slow
+        The slow ranks of each replica.
     links_are_shared
         Whether transfers slow each other down.
+    apart
+        Stages in which every tensor rank has a tail of its own.
     """
 
     stages: tuple[Stage, ...]
     places: Mapping[Coordinates, Node]
-    sorts: tuple[Sort, ...]
-    lanes: Mapping[tuple[int, int], int]
-    rows: Mapping[tuple[int, int], int]
-    slowest: Mapping[tuple[int, int], float]
-    payers: Mapping[tuple[int, int], Node]
-    tied: tuple[tuple[int, int], ...]
     payer: Callable[[int, int, int], Coordinates]
+    sorts: tuple[Sort, ...]
+    rows: Mapping[int, Rows]
+    tails: Tails
     sort_of: Callable[[int], int]
     spec: StepSpec
+    slow: Slow
     links_are_shared: bool
+    apart: frozenset[int] = frozenset()
 
     def key_of(self, rank: int) -> tuple[int, int, int, int, float, int]:
         """Return what tells a rank's kind from all others: replicas, stage, team, tail, speed, tensor rank of late replicas."""
         place = self.spec.mesh.coordinates(rank)
         at, sort = (place["pp"], place["tp"]), self.sort_of(place["dp"])
-        tensor = place["tp"] if self.sorts[sort].is_late else -1
-        return sort, place["pp"], self.rows[at], self.lanes[at], self.spec.slow.get(rank, 1.0), tensor
+        found = self.sorts[sort]
+        tensor = place["tp"] if found.is_late else -1
+        return sort, place["pp"], self.rows[found.like][at], self.tails.lanes[at], self.spec.slow.get(rank, 1.0), tensor
 
     def meets(self, sort: Sort, stage: int) -> bool:
         """Say whether what the ranks of a stage send in passes is on kinds of links that reductions are on."""
         if not self.links_are_shared:
             return False
         prices = [self.places[self.payer(t, stage, sort.like)].prices for t in range(self.spec.mesh.size("tp"))]
-        return any(_kinds_of(_in_passes(each)) & _kinds_of(each.reduce) for each in prices)
+        return any(_kinds_of(_at_the_end(each)) & _kinds_of(each.reduce) for each in prices)
+
+    def meets_next(self, sort: Sort, stage: int) -> bool:
+        """Say whether what a stage gets from the one before is on kinds of links that its update is on."""
+        if not self.links_are_shared:
+            return False
+        for tensor in range(self.spec.mesh.size("tp")):
+            sender, prices = (self.places[self.payer(tensor, at, sort.like)].prices for at in (stage - 1, stage))
+            if _kinds_of([sender.send_activation]) & _kinds_of([*prices.reduce, *prices.gather, prices.tied]):
+                return True
+        return False
 
     def with_late(self, late: Collection[int]) -> Contraction:
-        """Return the same with all ranks told apart in sorts of replicas of these numbers."""
-        parts = {place: (row, self.lanes[place]) for place, row in self.rows.items()}
-        speeds = _speeds(self.spec)
+        """Return the same with all ranks told apart in sorts of replicas of these numbers, and in the stages where they meet."""
+        stages = range(self.spec.mesh.size("pp"))
+        apart = self.apart | {stage for number in late for stage in stages if self.meets(self.sorts[number], stage)}
         sorts = list(self.sorts)
-        numbers: dict[tuple[int, Speeds], int] = {}
+        numbers: dict[tuple[int, Hashable], int] = {}
         for number in late:
-            found = late_sorts(self.spec, self.sorts[number], parts, lambda replica: speeds.get(replica, ()))
-            places = [number, *range(len(sorts), len(sorts) + len(found) - 1)]
-            for place, (told, sort) in zip(places, found.items(), strict=True):
-                numbers[number, told] = place
+            for told, sort in late_sorts(self.sorts[number], self.slow).items():
+                place = numbers[number, told] = number if sorts[number] is self.sorts[number] else len(sorts)
                 sorts[place : place + 1] = [sort]
 
         def sort_of(replica: int) -> int:
             number = self.sort_of(replica)
-            return numbers.get((number, speeds.get(replica, ())), number)
+            return numbers.get((number, self.slow.get(replica)), number)
 
-        return replace(self, sorts=tuple(sorts), sort_of=sort_of)
+        tails = _tails(self.spec, self.places, self.rows, apart)
+        return replace(self, sorts=tuple(sorts), tails=tails, apart=apart, sort_of=sort_of)
+
+    def kinds(self, sort: Sort) -> tuple[tuple[Kind, ...], ...]:
+        """Return the kinds of ranks that a sort of replicas has, by stage."""
+        return kinds_of(self.spec, sort, self.rows[sort.like], self.tails.lanes, self.slow)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -129,7 +143,7 @@ class Contraction(Record):
         found = (
             self.node(sort, stage, kind, min(other.speed for other in kinds))
             for sort in self.sorts
-            for stage, kinds in enumerate(sort.kinds)
+            for stage, kinds in enumerate(self.kinds(sort))
             for kind in kinds
         )
         return tuple(sorted(found, key=lambda node: node.first_rank))
@@ -180,33 +194,25 @@ def contract(
     if not spec.slow and len(payers.classes) == 1:
         return None
     nodes = _nodes(spec, communication, stages, payers)
-    first = {(node.stage.number, place.tp): node for place, node in reversed(nodes.items())}
     rows = _rows(nodes, payers, sizes)
-    lanes, slowest, tied = _lanes(spec, nodes, rows, sizes)
-    parts = {place: (row, lanes[place]) for place, row in rows.items()}
-    told_apart = parts if spec.steps > 1 else {place: (row, 0) for place, row in rows.items()}
-    kinds = {replica: kinds_of(blemish, told_apart, sizes) for replica, blemish in wrong.items()}
+    tails = _tails(spec, nodes, rows)
+    told_apart = tails.lanes if spec.steps > 1 else dict.fromkeys(tails.lanes, 0)
+    kinds = {
+        replica: told_kinds(blemish, rows[payers.classes[payers.class_of(replica)].like], told_apart, sizes)
+        for replica, blemish in wrong.items()
+    }
     teams = Replicas(spec, leaving, meeting_tier, blocks, kinds)
     tolls = _tolls(nodes, payers, sizes)
 
     def told(each: ReplicaClass) -> Hashable:
         return tolls[each.like], kinds[each.first].speeds if each.first in kinds else ()
 
-    sorts, of_class = sorts_of(spec, teams, wrong, parts, told=told, sizes=sizes)
-    return Contraction(
-        stages,
-        nodes,
-        sorts,
-        lanes,
-        rows,
-        slowest,
-        {(stage, lanes[stage, tensor]): node for (stage, tensor), node in first.items()},
-        tied,
-        payers.payer,
-        lambda replica: of_class[teams.class_of(replica)],
-        spec,
-        links_are_shared,
-    )
+    sorts, of_class = sorts_of(teams, wrong, told)
+
+    def sort_of(replica: int) -> int:
+        return of_class[teams.class_of(replica)]
+
+    return Contraction(stages, nodes, payers.payer, sorts, rows, tails, sort_of, spec, _slow(wrong), links_are_shared)
 
 
 def _nodes(
@@ -240,17 +246,17 @@ def _paid(
     }
 
 
-def _speeds(spec: StepSpec) -> dict[int, Speeds]:
-    """Return the slow ranks of each replica that has some."""
-    found: defaultdict[int, list[tuple[tuple[int, int], float]]] = defaultdict(list)
-    for rank, speed in sorted(spec.slow.items()):
-        place = spec.mesh.coordinates(rank)
-        found[place["dp"]].append(((place["pp"], place["tp"]), speed))
-    return {replica: tuple(slow) for replica, slow in found.items()}
+def _slow(wrong: Mapping[int, Blemish]) -> Slow:
+    return {
+        replica: tuple(((stage, tensor), speed) for stage, tensor, speed in blemish.speeds)
+        for replica, blemish in wrong.items()
+        if blemish.speeds
+    }
 
 
-def _in_passes(prices: RankPrices) -> list[Price | None]:
-    return [*prices.tensor.values(), prices.send_activation, prices.send_gradient]
+def _at_the_end(prices: RankPrices) -> list[Price | None]:
+    """Return what a rank sends in its last backward pass and after it."""
+    return [*prices.tensor.values(), prices.send_gradient]
 
 
 def _kinds_of(prices: Iterable[Price | None]) -> set[str]:
@@ -261,57 +267,96 @@ def _spent(price: Price | None) -> Hashable:
     return price and price.spent
 
 
-def _lanes(
-    spec: StepSpec, nodes: Mapping[Coordinates, Node], rows: Mapping[tuple[int, int], int], sizes: Sizes
-) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], float], tuple[tuple[int, int], ...]]:
-    """Sort the data-parallel groups of each stage: those of a team that pay the same and have the same slowest chip are one tail."""
+class Tails(NamedTuple):
+    """The data-parallel groups of all stages, sorted.
+
+    Attributes
+    ----------
+    lanes
+        The tail of each.
+    slowest
+        By stage and tail, the speed of its slowest rank.
+    payers
+        By stage and tail, a node of it.
+    tied
+        Tails of the first stage and of the last that meet for the gradients of a tied embedding.
+    """
+
+    lanes: Lanes
+    slowest: Mapping[tuple[int, int], float]
+    payers: Mapping[tuple[int, int], Node]
+    tied: tuple[tuple[int, int], ...]
+
+
+def _tails(
+    spec: StepSpec,
+    nodes: Mapping[Coordinates, Node],
+    rows: Mapping[int, Rows],
+    apart: Collection[int] = (),
+) -> Tails:
+    """Sort the data-parallel groups of each stage: those that pay the same and have the same slowest chip are one tail.
+
+    So are not those that are in teams which come to them at different times, and in some stages none.
+    """
     speeds: dict[tuple[int, int], float] = {}
     for rank, speed in spec.slow.items():
         place = spec.mesh.coordinates(rank)
         key = place["pp"], place["tp"]
         speeds[key] = min(speed, speeds.get(key, 1.0))
-    paid: defaultdict[tuple[int, int], set[object]] = defaultdict(set)
+    paid: defaultdict[tuple[int, int], dict[object, Node]] = defaultdict(dict)
     for at, node in nodes.items():
         prices = node.prices
-        paid[at.pp, at.tp].add((*map(_spent, prices.reduce), *map(_spent, prices.gather), _spent(prices.tied)))
+        spent = (*map(_spent, prices.reduce), *map(_spent, prices.gather), _spent(prices.tied))
+        paid[at.pp, at.tp].setdefault(spent, node)
     gathers = any(node.prices.gather for node in nodes.values())
-    groups = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
+    at_different_times = [of for of in rows.values() if any(of.values())] if spec.sharding.overlap == "none" else []
+    groups = sorted(paid)
     colours = [
         (
             group[0],
-            rows[group],
             frozenset(paid[group]),
-            group[1] if len(paid[group]) > 1 else None,  # the tied embedding costs some replicas more than others
+            tuple(of[group] for of in at_different_times),
+            group[1] if len(paid[group]) > 1 or group[0] in apart else None,  # more than one: by the tied embedding
             speeds.get(group, 1.0) if gathers else 1.0,
         )
         for group in groups
     ]
     number = {group: index for index, group in enumerate(groups)}
-    is_tied = spec.model.tied_embeddings and sizes.pp > 1
-    pairs = [(number[0, tensor], number[sizes.pp - 1, tensor]) for tensor in range(sizes.tp)] if is_tied else []
+    last = spec.mesh.size("pp") - 1
+    is_tied = spec.model.tied_embeddings and last
+    pairs = [(number[0, t], number[last, t]) for t in range(spec.mesh.size("tp"))] if is_tied else []
     found = refine(colours, [Meeting("tied", ((a, 1), (b, 1))) for a, b in pairs], [()] * len(groups)).colours
     lanes: dict[tuple[int, int], int] = {}
     names: defaultdict[int, dict[int, int]] = defaultdict(dict)
     slowest: dict[tuple[int, int], float] = {}
+    payers: dict[tuple[int, int], Node] = {}
     for group, colour in zip(groups, found, strict=True):
         lane = lanes[group] = names[group[0]].setdefault(colour, len(names[group[0]]))
         slowest[group[0], lane] = min(speeds.get(group, 1.0), slowest.get((group[0], lane), 1.0))
+        payers.setdefault((group[0], lane), next(iter(paid[group].values())))
     tied = dict.fromkeys((lanes[groups[a]], lanes[groups[b]]) for a, b in pairs)
-    return lanes, slowest, tuple(tied)
+    return Tails(lanes, slowest, payers, tuple(tied))
 
 
-def _rows(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[tuple[int, int], int]:
-    """Sort the ranks of a tensor group by what their messages cost, in whatever replica, and by whom they come from."""
-    places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
+def _rows(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, Rows]:
+    """Sort the ranks of each tensor group of a replica by what their messages cost, and by whom they come from."""
 
     def sent(node: Node) -> Hashable:
         return _spent(node.prices.send_activation), _spent(node.prices.send_gradient)
 
-    everywhere = zip(*_paid(nodes, payers, sizes, sent).values(), strict=True)
+    places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
+    paid = _paid(nodes, payers, sizes, sent)
+    found = {costs: _rows_of_replica(dict(zip(places, costs, strict=True)), sizes) for costs in set(paid.values())}
+    return {like: found[costs] for like, costs in paid.items()}
+
+
+def _rows_of_replica(costs: Mapping[tuple[int, int], Hashable], sizes: Sizes) -> Rows:
+    if all(costs[stage, tensor] == costs[stage, 0] for stage, tensor in costs):
+        return dict.fromkeys(costs, 0)
+    places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
     number = {place: index for index, place in enumerate(places)}
     neighbours = [tuple(number.get((stage + step, tensor), -1) for step in (-1, 1)) for stage, tensor in places]
-    initial = [(stage, *paid) for (stage, _), paid in zip(places, everywhere, strict=True)]
-    colours = refine(initial, [], neighbours).colours
+    colours = refine([(place[0], costs[place]) for place in places], [], neighbours).colours
     names: defaultdict[int, dict[int, int]] = defaultdict(dict)
     return {
         place: names[place[0]].setdefault(colour, len(names[place[0]]))

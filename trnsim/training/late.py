@@ -15,11 +15,11 @@ from trnsim.training.steady import Steady
 from trnsim.training.story import Neighbourhood
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator
 
     from trnsim.engine import Activity, Call, Engine, Story, Transfer, Wait
     from trnsim.engine.shared_links import Link
-    from trnsim.training.bodies import Entrant, Place
+    from trnsim.training.bodies import Entrant
     from trnsim.training.story import RankPlan
     from trnsim.training.tails import Tail
     from trnsim.training.views import Entry, Roster
@@ -155,8 +155,6 @@ class LateReplica:
         The engine.
     entry
         The replica.
-    neighbours
-        For each team, those that it exchanges messages with: before and after it.
 
     Attributes
     ----------
@@ -164,9 +162,7 @@ class LateReplica:
         Its teams. Their logs are late by the time of what is not simulated as it repeats itself.
     """
 
-    def __init__(
-        self, engine: Engine, entry: Entry, neighbours: Mapping[Place, tuple[Place | None, Place | None]]
-    ) -> None:
+    def __init__(self, engine: Engine, entry: Entry) -> None:
         self._entry = entry
         teams = self.teams = {
             place: LateTeam(
@@ -182,7 +178,7 @@ class LateReplica:
         gradients = Collective("dp", {})
         start_ps = entry.zero_ps + entry.body.later_ps  # so that they come to the reductions in time
         for place, team in teams.items():
-            before, after = (None if other is None else teams[other] for other in neighbours[place])
+            before, after = (None if other is None else teams[other] for other in entry.neighbours[place])
             near = Neighbourhood(before, after, groups[place[0]], gradients, None, None)
             engine.start(team, _from(engine, start_ps, team.live(near, self._steady)))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,16 +11,21 @@ from trnsim.training.communication import Coordinates
 from trnsim.training.views import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable
 
     from trnsim.training.blemishes import Blemish
     from trnsim.training.replicas import ReplicaClass, Replicas
     from trnsim.training.spec import StepSpec
 
-__all__ = ["Sizes", "Sort", "Speeds", "kinds_of", "late_sorts", "sorts_of"]
+__all__ = ["Lanes", "Rows", "Sizes", "Slow", "Sort", "kinds_of", "late_sorts", "sorts_of", "told_kinds"]
 
-Speeds = tuple[tuple[tuple[int, int], float], ...]
-"""For each slow rank of a replica its stage, its tensor rank, and the share of the healthy speed at which it works."""
+Place = tuple[int, int]
+Rows = Mapping[Place, int]
+"""By stage and tensor rank, the number of the team in its stage."""
+Lanes = Mapping[Place, int]
+"""By stage and tensor rank, the number of the tail in its stage."""
+Slow = Mapping[int, tuple[tuple[Place, float], ...]]
+"""For each replica with slow ranks, of each its stage and tensor rank and the share of the healthy speed at which it works."""
 
 
 class Sizes(NamedTuple):
@@ -35,27 +40,30 @@ class Sort(NamedTuple):
 
     Attributes
     ----------
-    first, replicas
-        The first of them, and how many they are.
     like
         One that pays the same.
-    kinds
-        The kinds of their ranks, by stage.
-    looked_at
+    counts
         Those that were looked at, each with how many it stands for.
     is_late
         Whether each tensor rank is a kind of its own.
     """
 
-    first: int
-    replicas: int
     like: int
-    kinds: tuple[tuple[Kind, ...], ...]
-    looked_at: Mapping[int, int]
+    counts: Mapping[int, int]
     is_late: bool = False
 
+    @property
+    def first(self) -> int:
+        """The first of them."""
+        return min(self.counts)
 
-def kinds_of(blemish: Blemish, parts: Mapping[tuple[int, int], tuple[int, int]], sizes: Sizes) -> Blemish:
+    @property
+    def replicas(self) -> int:
+        """How many they are."""
+        return sum(self.counts.values())
+
+
+def told_kinds(blemish: Blemish, rows: Rows, lanes: Lanes, sizes: Sizes) -> Blemish:
     """Say of the slow stages of a replica only which kinds of ranks they have.
 
     In the first step all begin together, so there is no need to know to which tail a slow rank belongs.
@@ -64,135 +72,79 @@ def kinds_of(blemish: Blemish, parts: Mapping[tuple[int, int], tuple[int, int]],
     for stage, tensor, speed in blemish.speeds:
         by_stage[stage][tensor] = speed
     kinds = (
-        (stage, part, speed)
+        (stage, *kind)
         for stage, slow in by_stage.items()
-        for part, speed in {(parts[stage, tensor], slow.get(tensor, 1.0)) for tensor in range(sizes.tp)}
+        for kind in {(rows[stage, t], lanes[stage, t], slow.get(t, 1.0)) for t in range(sizes.tp)}
     )
     return blemish._replace(speeds=tuple(sorted(kinds)))  # type: ignore[arg-type]  # said of kinds, not of ranks
 
 
 def sorts_of(
-    spec: StepSpec,
-    teams: Replicas,
-    wrong: Mapping[int, Blemish],
-    parts: Mapping[tuple[int, int], tuple[int, int]],
-    *,
-    told: Callable[[ReplicaClass], Hashable],
-    sizes: Sizes,
+    teams: Replicas, wrong: Mapping[int, Blemish], told: Callable[[ReplicaClass], Hashable]
 ) -> tuple[tuple[Sort, ...], list[int]]:
     """Return the replicas whose teams are alike, and for each class of replicas the number of its sort.
 
     Healthy replicas are counted, others are looked at one by one.
     """
-    members: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    slow: defaultdict[tuple[int, int], dict[int, float]] = defaultdict(dict)
-    for replica, blemish in wrong.items():
-        members[teams.class_of(replica)][replica] = 1
-        for stage, tensor, speed in blemish.speeds:
-            slow[replica, stage][tensor] = speed
-    alike = [_alike(parts, stage, sizes.tp) for stage in range(sizes.pp)]
+    struck: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for replica in wrong:
+        struck[teams.class_of(replica)][replica] = 1
     numbers: dict[Hashable, int] = {}
     found: list[Sort] = []
     of_class = []
     for number, each in enumerate(teams.classes):
-        replicas = members.get(number, {each.first: each.replicas})
-        kinds = tuple(
-            _kinds_of_stage(spec, parts, slow, stage=stage, replicas=replicas, alike=alike[stage])
-            for stage in range(sizes.pp)
-        )
-        sort = Sort(each.first, each.replicas, each.like, kinds, replicas)
+        counts = struck.get(number, {each.first: each.replicas})
         of_class.append(numbers.setdefault(told(each), len(numbers)))
         if of_class[-1] < len(found):
-            found[of_class[-1]] = _together(found[of_class[-1]], sort)
+            sort = found[of_class[-1]]
+            like = min(sort.like, each.like)
+            found[of_class[-1]] = Sort(like, {**sort.counts, **counts})
         else:
-            found.append(sort)
+            found.append(Sort(each.like, counts))
     return tuple(found), of_class
 
 
-def late_sorts(
-    spec: StepSpec, sort: Sort, parts: Mapping[tuple[int, int], tuple[int, int]], speeds_of: Callable[[int], Speeds]
-) -> dict[Speeds, Sort]:
-    """Tell the ranks of a sort apart, and replicas of which others are slow: by what is slow in them."""
-    replicas: defaultdict[Speeds, dict[int, int]] = defaultdict(dict)
-    for replica, count in sort.looked_at.items():
-        replicas[speeds_of(replica)][replica] = count
-    return {speeds: _late_sort(spec, sort, parts, dict(speeds), found) for speeds, found in replicas.items()}
+def late_sorts(sort: Sort, slow: Slow) -> dict[Hashable, Sort]:
+    """Tell replicas of which others are slow apart: by what is slow in them."""
+    found: defaultdict[Hashable, dict[int, int]] = defaultdict(dict)
+    for replica, count in sort.counts.items():
+        found[slow.get(replica)][replica] = count
+    return {told: Sort(sort.like, counts, is_late=True) for told, counts in found.items()}
 
 
-def _late_sort(
-    spec: StepSpec,
-    sort: Sort,
-    parts: Mapping[tuple[int, int], tuple[int, int]],
-    speeds: Mapping[tuple[int, int], float],
-    looked_at: Mapping[int, int],
-) -> Sort:
-    mesh, first, replicas = spec.mesh, min(looked_at), sum(looked_at.values())
-    kinds = tuple(
-        tuple(
-            Kind(
-                *parts[stage, tensor],
-                speeds.get((stage, tensor), 1.0),
-                replicas,
-                mesh.rank(Coordinates(tensor, stage, first)._asdict()),
-            )
-            for tensor in range(mesh.size("tp"))
-        )
-        for stage in range(mesh.size("pp"))
-    )
-    return Sort(first, replicas, sort.like, kinds, looked_at, is_late=True)
+def kinds_of(spec: StepSpec, sort: Sort, rows: Rows, lanes: Lanes, slow: Slow) -> tuple[tuple[Kind, ...], ...]:
+    """Count the kinds of ranks that a sort of replicas has, by stage, each with its first rank.
 
-
-def _together(one: Sort, other: Sort) -> Sort:
-    """Return two sorts of replicas as one."""
-    earlier, later = sorted((one, other), key=lambda sort: sort.first)
-    kinds = []
-    for stage in zip(one.kinds, other.kinds, strict=True):
-        counts: Counter[tuple[int, int, float]] = Counter()
-        firsts: dict[tuple[int, int, float], int] = {}
-        for row, lane, speed, ranks, first in (kind for found in stage for kind in found):
-            counts[row, lane, speed] += ranks
-            firsts[row, lane, speed] = min(first, firsts.get((row, lane, speed), first))
-        kinds.append(tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts)))
-    looked_at = {**earlier.looked_at, **later.looked_at}
-    return Sort(earlier.first, earlier.replicas + later.replicas, earlier.like, tuple(kinds), looked_at)
-
-
-def _alike(parts: Mapping[tuple[int, int], tuple[int, int]], stage: int, tensors: int) -> list[list[int]]:
-    """Return the tensor ranks of each part of a stage."""
-    found: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-    for tensor in range(tensors):
-        found[parts[stage, tensor]].append(tensor)
-    return list(found.values())
+    Replicas without slow ranks in a stage are counted, others are looked at one by one.
+    """
+    speeds: defaultdict[int, defaultdict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for replica in sort.counts:
+        for (stage, tensor), speed in slow.get(replica, ()):
+            speeds[stage][replica][tensor] = speed
+    parts = {(s, t): (t if sort.is_late else -1, row, lanes[s, t]) for (s, t), row in rows.items()}
+    stages = range(spec.mesh.size("pp"))
+    return tuple(_kinds_of_stage(spec, parts, sort.counts, speeds[stage], stage) for stage in stages)
 
 
 def _kinds_of_stage(
     spec: StepSpec,
-    parts: Mapping[tuple[int, int], tuple[int, int]],
-    slow: Mapping[tuple[int, int], Mapping[int, float]],
-    *,
-    stage: int,
+    parts: Mapping[Place, tuple[int, int, int]],
     replicas: Mapping[int, int],
-    alike: Sequence[Sequence[int]],
+    speeds: Mapping[int, Mapping[int, float]],
+    stage: int,
 ) -> tuple[Kind, ...]:
-    """Count the kinds of ranks that a class of replicas has in a stage, each with its first rank.
-
-    Replicas without slow ranks there are counted, others are looked at one by one. Tensor ranks of one part are `alike`.
-    """
-    counts: Counter[tuple[int, int, float]] = Counter()
-    firsts: dict[tuple[int, int, float], int] = {}
+    counts: Counter[tuple[int, int, int, float]] = Counter()
+    firsts: dict[tuple[int, int, int, float], int] = {}
     strides = [spec.mesh.stride(axis) for axis in Coordinates._fields]
-
-    def add(tensors: Sequence[int], replica: int, speed: float, replicas: int) -> None:
-        rank = sum(map(mul, (tensors[0], stage, replica), strides))
-        kind = (*parts[stage, tensors[0]], speed)
-        counts[kind] += replicas * len(tensors)
-        firsts[kind] = min(rank, firsts.get(kind, rank))
-
-    healthy = [replica for replica in replicas if (replica, stage) not in slow]
+    healthy = [replica for replica in replicas if replica not in speeds]
+    looked_at = {replica: replicas[replica] for replica in speeds}
     if healthy:
-        for tensors in alike:
-            add(tensors, min(healthy), 1.0, sum(replicas[replica] for replica in healthy))
-    for replica in replicas.keys() - healthy:
-        for tensor in itertools.chain(*alike):
-            add([tensor], replica, slow[replica, stage].get(tensor, 1.0), replicas[replica])
-    return tuple(Kind(*kind, counts[kind], firsts[kind]) for kind in sorted(counts))
+        looked_at[min(healthy)] = sum(replicas[replica] for replica in healthy)
+    for replica, count in looked_at.items():
+        slow = speeds.get(replica, {})
+        for tensor in range(spec.mesh.size("tp")):
+            rank = sum(map(mul, (tensor, stage, replica), strides))
+            kind = (*parts[stage, tensor], slow.get(tensor, 1.0))
+            counts[kind] += count
+            firsts[kind] = min(rank, firsts.get(kind, rank))
+    return tuple(Kind(*kind[1:], counts[kind], firsts[kind]) for kind in sorted(counts))

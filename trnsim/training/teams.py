@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from trnsim.engine import Engine
-    from trnsim.training.bodies import Bodies, Place
+    from trnsim.training.bodies import Bodies, Neighbours, Place
     from trnsim.training.cohorts import Planner
     from trnsim.training.contraction import Contraction
     from trnsim.training.late import LateRank
-    from trnsim.training.sorts import Sort
+    from trnsim.training.sorts import Rows, Sort
 
 __all__ = ["Teams"]
 
@@ -57,10 +57,10 @@ class Teams:
     def __init__(self, contraction: Contraction, planner: Planner, bodies: Bodies) -> None:
         self.found, self._planner, self._bodies = contraction, planner, bodies
         self._spec = contraction.spec
-        self._tails = {key: self._tail(*key) for key in contraction.slowest}
+        self._tails = {key: self._tail(*key) for key in contraction.tails.slowest}
         self._tied = self._tied_groups()
         self._casts = [dict(self._rosters_of(sort)) for sort in contraction.sorts]
-        self._neighbours = {place: self._neighbours_of(place) for place in self._casts[0]}
+        self._near = {like: _neighbours(rows) for like, rows in contraction.rows.items()}
         self.late: set[int] = set()
         self.holds = True
         self.cohorts = self.events = self.repeated = 0
@@ -71,11 +71,11 @@ class Teams:
 
     def _play(self, step: int) -> None:
         """Let every replica go through its passes, and every data-parallel group reduce, update and gather."""
-        entries = [self._entry(cast) for cast in self._casts]
+        entries = list(map(self._entry, self._casts, self.found.sorts))
         late = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if sort.is_late]
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
         engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
-        replicas = [LateReplica(engine, entry, self._neighbours) for entry in late]
+        replicas = [LateReplica(engine, entry) for entry in late]
         self._start_tails(engine, [rank for replica in replicas for rank in replica.ranks], others)
         engine.run()
         for replica in replicas:
@@ -85,14 +85,15 @@ class Teams:
         self._count(engine, entries, replicas)
         self._look_back(step, entries)
 
-    def _entry(self, cast: Mapping[Place, Roster]) -> Entry:
+    def _entry(self, cast: Mapping[Place, Roster], sort: Sort) -> Entry:
         """Find out what a replica does in the passes of the next step."""
         starts_ps = {place: roster.starts_ps() for place, roster in cast.items()}
         zero_ps = max(
             roster.entrant(starts_ps[place], 0).joined_ps(None) for place, roster in cast.items() if place[0] == 0
         )
         entrants = {place: roster.entrant(starts_ps[place], zero_ps) for place, roster in cast.items()}
-        return Entry(cast, starts_ps, zero_ps, self._bodies.of(entrants, self._neighbours))
+        near = self._near[sort.like]
+        return Entry(cast, near, starts_ps, zero_ps, self._bodies.of(entrants, near))
 
     def _start_tails(self, engine: Engine, late: Sequence[LateRank], others: Sequence[Entry]) -> None:
         """Let the data-parallel groups wait for late replicas, whose ranks join by themselves, and for the others."""
@@ -119,29 +120,26 @@ class Teams:
         self.repeated += sum(replica.repeated for replica in replicas)
 
     def _look_back(self, step: int, entries: Sequence[Entry]) -> None:
-        """See whether replicas had ended their passes when the gradients of their stage were reduced, or this had begun."""
+        """See whether replicas had ended their passes when the gradients of their stage were reduced, or this had begun.
+
+        Nor may a stage have been sent anything on links on which its last update still was.
+        """
         for number, (entry, sort) in enumerate(zip(entries, self.found.sorts, strict=True)):
             for (stage, _), roster in entry.cast.items():
-                passed_ps = roster.steps[step].passed_ps
+                played = roster.steps[step]
+                passed_ps = played.passed_ps
                 for tail in roster.tails.values():
                     self.holds &= passed_ps <= tail.reduced_ps(step)
+                    is_early = step and played.sent_ps is not None and played.sent_ps < tail.step_ends[step - 1][2]
+                    self.holds &= not (is_early and self.found.meets_next(sort, stage))
                     if passed_ps > tail.met_ps(step) and not sort.is_late and self.found.meets(sort, stage):
                         self.late.add(number)
-
-    def _neighbours_of(self, place: Place) -> tuple[Place | None, Place | None]:
-        """Return the teams that a team exchanges messages with."""
-        rows, stage = self.found.rows, place[0]
-        tensor = next(tensor for (at, tensor), row in rows.items() if (at, row) == place)
-        before, after = (
-            (near, rows[near, tensor]) if (near, tensor) in rows else None for near in (stage - 1, stage + 1)
-        )
-        return before, after
 
     def _tied_groups(self) -> dict[Cohort, Collective]:
         """Return the groups that sum the gradients of a tied embedding, by tail."""
         last = len(self.found.stages) - 1
         found: dict[Cohort, Collective] = {}
-        for first, other in self.found.tied:
+        for first, other in self.found.tails.tied:
             ends = self._tails[0, first], self._tails[last, other]
             found.update(dict.fromkeys(ends, Collective("tied", {end: end.ranks for end in ends})))
         return found
@@ -157,7 +155,7 @@ class Teams:
 
     def _rosters_of(self, sort: Sort) -> Iterator[tuple[Place, Roster]]:
         """Yield the ranks of each team of a replica."""
-        for stage, kinds in enumerate(sort.kinds):
+        for stage, kinds in enumerate(self.found.kinds(sort)):
             pace = min(kind.speed for kind in kinds)
             for row in sorted({kind.row for kind in kinds}):
                 yield (stage, row), self._roster(sort, stage, tuple(kind for kind in kinds if kind.row == row), pace)
@@ -171,8 +169,20 @@ class Teams:
         return Roster(kinds, own, own[slowest], pace, sort.replicas, tails)
 
     def _tail(self, stage: int, lane: int) -> Tail:
-        node, spec = self.found.payers[stage, lane], self._spec
-        speed = self.found.slowest[stage, lane]
-        ranks = spec.mesh.size("dp") * sum(found == lane for (at, _), found in self.found.lanes.items() if at == stage)
+        node, spec = self.found.tails.payers[stage, lane], self._spec
+        speed = self.found.tails.slowest[stage, lane]
+        ranks = spec.mesh.size("dp") * sum(
+            found == lane for (at, _), found in self.found.tails.lanes.items() if at == stage
+        )
         plan = self._planner.plan(Node(node.stage, node.first_rank, ranks, node.prices, speed, speed))
         return Tail(self._bodies.new_engine(0), f"stage {stage}", ranks, spec.mesh.label(node.first_rank), plan)
+
+
+def _neighbours(rows: Rows) -> Neighbours:
+    """Return the teams that each team of a replica exchanges messages with."""
+    return {
+        (stage, row): tuple(
+            (near, rows[near, tensor]) if (near, tensor) in rows else None for near in (stage - 1, stage + 1)
+        )
+        for (stage, tensor), row in rows.items()
+    }

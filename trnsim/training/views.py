@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trnsim.engine import Activity, Operation
-    from trnsim.training.bodies import Body, Place, Team
+    from trnsim.training.bodies import Body, Neighbours, Place, Team
     from trnsim.training.story import RankPlan
     from trnsim.training.tails import Tail
 
@@ -48,6 +48,11 @@ class Played(NamedTuple):
     team: Team
     zero_ps: int
     starts_ps: tuple[int, ...]
+
+    @property
+    def sent_ps(self) -> int | None:
+        """When the message before the first pass was sent; None for the first stage."""
+        return None if self.team.message_ps is None else self.team.message_ps[0] + self.zero_ps
 
     @property
     def passed_ps(self) -> int:
@@ -108,6 +113,8 @@ class Entry(NamedTuple):
     ----------
     cast
         Its ranks, by team.
+    neighbours
+        For each team, those that it exchanges messages with: before and after it.
     starts_ps
         When each kind of them begins the step.
     zero_ps
@@ -117,6 +124,7 @@ class Entry(NamedTuple):
     """
 
     cast: Mapping[Place, Roster]
+    neighbours: Neighbours
     starts_ps: Mapping[Place, tuple[int, ...]]
     zero_ps: int
     body: Body
