@@ -17,6 +17,7 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).parents[1]
 COUNTER = "simulation/test_counter_examples.py"
 COLOURS = "engine/test_colours.py"
+REPLICAS = "training/test_replicas.py"
 LINKS = "engine/test_shared_links.py"
 STEADY = "training/test_steady.py"
 REPLAY = "training/test_replay.py"
@@ -34,39 +35,53 @@ class Mutation(NamedTuple):
 
 MUTATIONS = (
     Mutation(
-        "refinement forgets a node's own colour",
+        "refinement forgets initial colours",
         "engine/colours.py",
-        "                colours[node],\n                tuple(signatures",
-        "                tuple(signatures",
+        "_Partition(initial)",
+        "_Partition([0] * len(initial))",
         f"{COLOURS}::test_the_partition_is_equitable_and_respects_the_initial_colours",
     ),
     Mutation(
         "refinement forgets groups",
         "engine/colours.py",
-        "tuple(signatures[group] for group in groups[node])",
+        "tuple(groups.colours[group] for group in groups_of[node])",
         "()",
         f"{COUNTER}::test_who_shares_a_tensor_group_with_a_slow_chip_is_apart",
     ),
     Mutation(
         "refinement forgets pipeline neighbours",
         "engine/colours.py",
-        "tuple(colours[other] if other >= 0 else -1 for other in neighbours[node])",
+        "tuple(nodes.colours[other] if other >= 0 else -1 for other in neighbours[node])",
         "()",
         f"{COUNTER}::test_initial_colours_are_not_enough",
     ),
     Mutation(
         "refinement does not go on after its first round",
         "engine/colours.py",
-        "if count == classes:",
-        "if count >= classes:",
+        "        looked_at = set()",
+        "        break",
         f"{COLOURS}::test_a_split_travels_along_the_pipeline",
     ),
     Mutation(
         "a set of colours instead of a multiset",
         "engine/colours.py",
-        "return meeting.axis, tuple(sorted(found.items()))",
-        "return meeting.axis, tuple(sorted(dict.fromkeys(found, 1).items()))",
+        "return tuple(sorted(found.items()))",
+        "return tuple(sorted(dict.fromkeys(found, 1).items()))",
         f"{COLOURS}::test_a_multiset_is_finer_than_a_set",
+    ),
+    Mutation(
+        "who follows a node that changes is not looked at",
+        "engine/colours.py",
+        "        looked_at.update(follower for node in changed for follower in followers[node])\n",
+        "",
+        f"{COLOURS}::test_a_split_travels_along_the_pipeline",
+    ),
+    Mutation(
+        "groups that meet a change are not looked at",
+        "engine/colours.py",
+        "        looked_at.update(node for group in unlike for node, _ in meetings[group].members)\n",
+        "",
+        f"{COLOURS}::test_the_partition_is_equitable_and_respects_the_initial_colours",
     ),
     Mutation(
         "colours of ranks without the speed of the chip",
@@ -106,9 +121,51 @@ MUTATIONS = (
     Mutation(
         "replicas without the tiers at which their chips meet",
         "training/replicas.py",
-        "return (place, *tiers), ",
-        "return (place,), ",
+        "return place, tiers, links,",
+        "return place, (), links,",
         "simulation/test_laws.py::test_switch_groups_that_end_inside_a_server_tell_replicas_apart",
+    ),
+    Mutation(
+        "prices of a message that leaves its server without the tier at which chips meet",
+        "fabric/closed_form.py",
+        "return source % per_server, target - source, tier, wrong",
+        "return source % per_server, target - source, tier >= 0, wrong",
+        f"{REPLICAS}::test_a_message_costs_what_it_would_as_the_first",
+    ),
+    Mutation(
+        "prices of a message without what is wrong on its servers",
+        "fabric/closed_form.py",
+        "return source % per_server, target - source, tier, wrong",
+        "return source % per_server, target - source, tier",
+        f"{REPLICAS}::test_a_message_costs_what_it_would_as_the_first",
+    ),
+    Mutation(
+        "what leaves a server costs the same in all replicas that start at one place",
+        "training/replicas.py",
+        "like if leaves else self._usual[like]",
+        "self._usual[like]",
+        f"{REPLICAS}::test_all_ranks_pay_what_the_first_of_them_does",
+    ),
+    Mutation(
+        "replicas without impaired ways out of their servers",
+        "training/replicas.py",
+        "wrong.ways if wrong else ()",
+        "()",
+        f"{REPLICAS}::test_all_ranks_pay_what_the_first_of_them_does",
+    ),
+    Mutation(
+        "tensor groups do not leave servers",
+        "training/crossings.py",
+        "if group[0] // chips != group[-1] // chips:",
+        "if False:",
+        f"{REPLICAS}::test_all_ranks_pay_what_the_first_of_them_does",
+    ),
+    Mutation(
+        "tensor ranks are one node although one of them pays more",
+        "training/folding.py",
+        "seen[place.tp].append((place.pp, place.dp, id(found)))",
+        "seen[place.tp].append((place.pp, place.dp))",
+        "simulation/test_laws.py::test_groups_that_share_fold_by_how_they_lie",
     ),
     Mutation(
         "a stale alarm rings: what slowed down is not looked at again",

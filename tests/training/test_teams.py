@@ -13,22 +13,32 @@ from msgspec.structs import replace
 from trnsim.engine import Engine, fingerprint
 from trnsim.simulation.machine import build_machine
 from trnsim.training import Bodies, contract, contraction
-from trnsim.training.replicas import ReplicaClass
+from trnsim.training.communication import Coordinates
+from trnsim.training.replicas import ReplicaClass, Replicas
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from trnsim.fabric import Price
+    from trnsim.training import StepSpec
 
 
-class Apart:
+class Apart(Replicas):
     """Replicas of which no two sit alike."""
 
-    def __init__(self, mesh: Any, *_: object) -> None:
-        self.classes = [ReplicaClass(replica, 1, replica) for replica in range(mesh.size("dp"))]
+    def __init__(self, spec: StepSpec, *_: object) -> None:
+        self._spec = spec
+        self.classes = [ReplicaClass(replica, 1, replica) for replica in range(spec.mesh.size("dp"))]
+
+    @property
+    def likes(self) -> list[int]:
+        return [each.like for each in self.classes]
 
     def class_of(self, replica: int) -> int:
         return replica
+
+    def payer(self, tensor: int, stage: int, like: int) -> Coordinates:
+        return Coordinates(tensor, stage, like)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 Nodes (ranks, or classes of ranks that are already known to be alike) start with a colour. A node's
 next colour is its colour with the colours it meets: of every group it belongs to, as a multiset, and
 of its neighbours, in order. When no round splits a class, two nodes of one colour meet the same
-colours the same number of times, so a simulation of one stands for the other.
+colours the same number of times, so a simulation of one stands for the other. Groups have colours
+too, and the largest part of a class keeps its colour, so a round looks only at who met a change.
 
 References
 ----------
@@ -13,13 +14,13 @@ doi:10.1137/0216062.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from trnsim.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
 
 class Meeting(Record):
@@ -75,27 +76,66 @@ def refine(
     >>> refine(["rank"] * 4, [Meeting("tp", ((0, 1), (1, 1))), Meeting("tp", ((2, 1), (3, 1)))], [()] * 4).colours
     (0, 0, 0, 0)
     """
-    colours, classes = _number(list(initial))
-    groups = _groups_of(len(initial), meetings)
-    while True:
-        signatures, _ = _number([_signature(colours, meeting) for meeting in meetings])
-        met = [
-            (
-                colours[node],
-                tuple(signatures[group] for group in groups[node]),
-                tuple(colours[other] if other >= 0 else -1 for other in neighbours[node]),
-            )
-            for node in range(len(colours))
-        ]
-        refined, count = _number(met)
-        if count == classes:
-            return Colouring(tuple(colours), classes)
-        colours, classes = refined, count
+    nodes, groups = _Partition(initial), _Partition([meeting.axis for meeting in meetings])
+    groups_of = _groups_of(len(initial), meetings)
+    followers = _followers(neighbours)
+
+    def met(node: int) -> Hashable:
+        of_groups = tuple(groups.colours[group] for group in groups_of[node])
+        return of_groups, tuple(nodes.colours[other] if other >= 0 else -1 for other in neighbours[node])
+
+    looked_at = set(range(len(initial)))
+    changed: Iterable[int] = range(len(initial))
+    while changed:
+        meet_change = {group for node in changed for group in groups_of[node]}
+        unlike = groups.split(meet_change, lambda group: _signature(nodes.colours, meetings[group]))
+        looked_at.update(node for group in unlike for node, _ in meetings[group].members)
+        looked_at.update(follower for node in changed for follower in followers[node])
+        changed = nodes.split(looked_at, met)
+        looked_at = set()
+    return Colouring(tuple(_numbered(nodes.colours)), len(nodes.members))
 
 
-def _number(keys: Sequence[Hashable]) -> tuple[list[int], int]:
+class _Partition:
+    """Elements by colour, 0 .. classes - 1.
+
+    Attributes
+    ----------
+    colours
+        Colour of each element.
+    members
+        Elements of each colour.
+    """
+
+    def __init__(self, initial: Sequence[Hashable]) -> None:
+        self.colours = _numbered(initial)
+        self.members: list[set[int]] = [set() for _ in range(max(self.colours, default=-1) + 1)]
+        for element, colour in enumerate(self.colours):
+            self.members[colour].add(element)
+
+    def split(self, elements: Iterable[int], told_by: Callable[[int], Hashable]) -> list[int]:
+        """Part some elements from those of their colour that are told otherwise; return those whose colour changes.
+
+        All others of a colour are told alike, and otherwise than these.
+        """
+        parts: defaultdict[int, defaultdict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for element in elements:
+            parts[self.colours[element]][told_by(element)].append(element)
+        changed: list[int] = []
+        for colour, found in parts.items():
+            left = self.members[colour].difference(*found.values())
+            *smaller, self.members[colour] = sorted([left, *map(set, found.values())], key=len)
+            for part in filter(None, smaller):
+                changed += part
+                for element in part:
+                    self.colours[element] = len(self.members)
+                self.members.append(part)
+        return changed
+
+
+def _numbered(keys: Sequence[Hashable]) -> list[int]:
     numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(key, len(numbers)) for key in keys], len(numbers)
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 def _groups_of(nodes: int, meetings: Sequence[Meeting]) -> list[list[int]]:
@@ -106,8 +146,18 @@ def _groups_of(nodes: int, meetings: Sequence[Meeting]) -> list[list[int]]:
     return groups
 
 
-def _signature(colours: Sequence[int], meeting: Meeting) -> tuple[str, tuple[tuple[int, int], ...]]:
+def _followers(neighbours: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    """Return for each node those that it is a neighbour of."""
+    found: list[list[int]] = [[] for _ in neighbours]
+    for node, others in enumerate(neighbours):
+        for other in others:
+            if other >= 0:
+                found[other].append(node)
+    return found
+
+
+def _signature(colours: Sequence[int], meeting: Meeting) -> tuple[tuple[int, int], ...]:
     found: Counter[int] = Counter()
     for node, count in meeting.members:
         found[colours[node]] += count
-    return meeting.axis, tuple(sorted(found.items()))
+    return tuple(sorted(found.items()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from trnsim.engine.core import Cohort
     from trnsim.engine.log import Log
+
+_NAME = attrgetter("name")
 
 
 def fingerprint(cohorts: Iterable[Cohort]) -> str:
@@ -40,7 +43,7 @@ def fingerprint(cohorts: Iterable[Cohort]) -> str:
 
 
 def _digest(log: Log) -> bytes:
-    found = hashlib.sha256("\n".join(operation.name for operation in log.operations).encode())
+    found = hashlib.sha256("\n".join(map(_NAME, log.operations)).encode())
     times_ps = log.times_ps[:]
     if sys.byteorder == "big":
         times_ps.byteswap()

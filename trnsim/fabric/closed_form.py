@@ -70,7 +70,8 @@ class Place(Record, eq=False):
     programs
         What has been laid on the links so far, by operation and algorithm.
     costs
-        What has been priced so far, by these and by the servers with impaired links and the first members there.
+        What has been priced so far, by these and by the servers with impaired links and the first members there; equal
+        costs are one.
     """
 
     layout: Layout
@@ -145,6 +146,14 @@ class ClosedFormFabric(Record, eq=False, dict=True):
 
     @cached_property
     def _struck_of(self) -> dict[Group, dict[int, int]]:
+        return {}
+
+    @cached_property
+    def _messages(self) -> dict[tuple[object, ...], Cost]:
+        return {}
+
+    @cached_property
+    def _costs(self) -> dict[tuple[object, ...], Cost]:
         return {}
 
     @cached_property
@@ -243,15 +252,31 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         """
         if source == target:
             raise ValueError(f"rank {source} cannot send to itself")
-        place_of = Group(min(source, target), abs(target - source), size=2)
-        place = self._place(place_of)
+        alike = self._in_common(source, target)
+        if alike not in self._messages:
+            self._messages[alike] = self._message(source, target)
+        return self._messages[alike].price(size_bytes)
+
+    def _in_common(self, source: int, target: int) -> tuple[object, ...]:
+        """Return what messages have in common that cost the same: places in servers, a tier, and what is wrong there."""
+        per_server = self.placement.ranks_per_server
+        servers = source // per_server, target // per_server
+        fabric, tier = self.cluster.fabric, -1
+        if fabric and servers[0] != servers[1]:
+            tier = fabric.meeting_tier(*map(self.placement.endpoint, (source, target)))
+        wrong = tuple(map(self._struck.wrongs, servers)) if self.impairments.of_links else ()
+        return source % per_server, target - source, tier, wrong
+
+    def _message(self, source: int, target: int) -> Cost:
+        group = Group(min(source, target), abs(target - source), size=2)
+        place = self._place(group)
         here, there = (0, 1) if source < target else (1, 0)
         key = (MESSAGE, f"{here} to {there}")
         if key not in place.programs:
             kept = self.impairments.of_links
             traffic = transfer_traffic(place.layout, here, there, self._paths, is_kept=kept)
             place.programs[key] = LaidOut("direct", [LaidPhase(traffic, 1, Fraction(1))])
-        return self._cost(*key, place_of).price(size_bytes)
+        return self._cost(*key, group)
 
     def program(self, op: str, algorithm: str, group: Group) -> Program:
         """Return the program whose price is that of an operation; arguments and errors as for `price`."""
@@ -331,7 +356,11 @@ class ClosedFormFabric(Record, eq=False, dict=True):
             seconds[kind] += float(share) * seconds_per_byte
             for carrier, transfers in traffic.carried().items():
                 links[carrier] += share.numerator * transfers / share.denominator
-        place.costs[key] = Cost(op, place.programs[op, algorithm].algorithm, latency_s, dict(seconds), dict(links))
+        name = place.programs[op, algorithm].algorithm
+        value = (op, name, latency_s, tuple(seconds.items()), tuple(links.items()))
+        if value not in self._costs:
+            self._costs[value] = Cost(op, name, latency_s, dict(seconds), dict(links))
+        place.costs[key] = self._costs[value]
         return place.costs[key]
 
     def _slowest(self, traffic: Traffic, groups_per_chip: int, struck: Mapping[int, int]) -> tuple[str, float, float]:

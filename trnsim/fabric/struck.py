@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -74,7 +75,7 @@ class Struck(Record, eq=False, dict=True):
         return frozenset(found)
 
     @cached_property
-    def _wrongs(self) -> dict[int, list[Hashable]]:
+    def _wrongs(self) -> dict[int, tuple[Hashable, ...]]:
         """What is wrong with each server, chips counted from its first."""
         chips = self.paths.chips
         found: defaultdict[int, list[Hashable]] = defaultdict(list)
@@ -88,11 +89,11 @@ class Struck(Record, eq=False, dict=True):
                 found[server].append(
                     (trunk.tier, max(first - server * chips, 0), min(end - server * chips, chips), share)
                 )
-        return found
+        return {server: tuple(wrong) for server, wrong in found.items()}
 
     def wrongs(self, server: int) -> Hashable:
         """Return what is wrong with a struck server: where that is the same, everything costs the same."""
-        return tuple(self._wrongs.get(server, ()))
+        return self._wrongs.get(server, ())
 
     def members(self, group: Group) -> dict[int, int]:
         """Return the struck servers of a group, each with its first member there."""
@@ -100,8 +101,9 @@ class Struck(Record, eq=False, dict=True):
         if group.first // per_server == last // per_server:
             servers = self.inside & {group.first // per_server}
         else:
-            ranks = self._ranks_outside(group.stride).get(group.first % group.stride, ())
-            servers = self.inside | {rank // per_server for rank in ranks if group.first <= rank <= last}
+            ranks = self._ranks_outside(group.stride).get(group.first % group.stride, [])
+            touched = ranks[bisect_left(ranks, group.first) : bisect_right(ranks, last)]
+            servers = self.inside | {rank // per_server for rank in touched}
         found = {}
         for server in sorted(servers):
             member = max(0, -(-(server * per_server - group.first) // group.stride))
@@ -111,12 +113,11 @@ class Struck(Record, eq=False, dict=True):
         return found
 
     def _ranks_outside(self, stride: int) -> Mapping[int, list[int]]:
-        """Return the ranks whose way to other servers is impaired, by what is left of their numbers over a stride."""
+        """Return the ranks whose way to other servers is impaired, in order, by what is left of their numbers over a stride."""
         if stride not in self._outside:
             found = self._outside[stride] = defaultdict(list)
-            for chip in sorted(self._chips_outside):
-                for rank in self.placement.ranks_on(chip):
-                    found[rank % stride].append(rank)
+            for rank in sorted(rank for chip in self._chips_outside for rank in self.placement.ranks_on(chip)):
+                found[rank % stride].append(rank)
         return self._outside[stride]
 
     def bottleneck(self, traffic: Traffic, number: int, server: int, groups_per_chip: int) -> tuple[str, float, float]:

@@ -83,7 +83,12 @@ class Mesh(Record, dict=True):
             stride *= self.sizes.get(axis, 1)
         return strides
 
-    @property
+    @cached_property
+    def _axes(self) -> tuple[tuple[str, int, int], ...]:
+        """Name, stride and size of each axis of the order."""
+        return tuple((axis, self._strides[axis], self.size(axis)) for axis in self.order)
+
+    @cached_property
     def ranks(self) -> int:
         """Number of ranks: the product of all sizes."""
         return math.prod(self.sizes.values())
@@ -99,11 +104,12 @@ class Mesh(Record, dict=True):
 
     def rank(self, coordinates: Mapping[str, int]) -> int:
         """Return the rank at the given coordinates; axes that are left out are at 0."""
-        return sum(coordinate * self.stride(axis) for axis, coordinate in coordinates.items())
+        strides, ranks = self._strides, self.ranks
+        return sum(at * strides.get(axis, ranks) for axis, at in coordinates.items())
 
     def coordinates(self, rank: int) -> dict[str, int]:
         """Return the coordinate of a rank along every axis of the order."""
-        return {axis: rank // self._strides[axis] % self.size(axis) for axis in self.order}
+        return {axis: rank // stride % size for axis, stride, size in self._axes}
 
     def group(self, axis: str, rank: int) -> Group:
         """Return the group of `rank` along an axis."""

@@ -6,11 +6,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Sequence
 
     from trnsim.parallel import Mesh, Placement
     from trnsim.topology.perturbations import Impairments
+    from trnsim.training.crossings import Crossing
     from trnsim.training.replicas import Blocks
+    from trnsim.training.spec import StepSpec
 
 __all__ = ["Blemish", "blemishes", "slow_ranks"]
 
@@ -23,11 +25,14 @@ class Blemish(NamedTuple):
     speeds
         Slow ranks: stage, tensor rank, speed.
     links
-        Impaired links on its servers, counted from its first server.
+        Impaired links inside its servers, counted from its first server; of one where a NIC has failed also those out of it.
+    ways
+        Impaired ways out of other servers, of chips that send something there.
     """
 
     speeds: tuple[tuple[int, int, float], ...] = ()
     links: tuple[Hashable, ...] = ()
+    ways: tuple[Hashable, ...] = ()
 
 
 def slow_ranks(mesh: Mesh, placement: Placement, impairments: Impairments) -> dict[int, float]:
@@ -40,23 +45,24 @@ def slow_ranks(mesh: Mesh, placement: Placement, impairments: Impairments) -> di
     }
 
 
-def blemishes(mesh: Mesh, placement: Placement, impairments: Impairments, blocks: Blocks) -> dict[int, Blemish]:
+def blemishes(spec: StepSpec, crossings: Sequence[Crossing], blocks: Blocks) -> dict[int, Blemish]:
     """Return what is wrong, by replica; replicas in which nothing is are left out.
 
     Parameters
     ----------
-    mesh, placement
-        The ranks, and where they are.
-    impairments
-        What is impaired in the cluster.
+    spec
+        The step, and what is impaired in the cluster.
+    crossings
+        What leaves servers.
     blocks
         Chips below one switch group of each tier.
 
     Notes
     -----
-    Links to other servers tell apart only replicas that touch several servers: gradients travel in groups that hold a
-    member of every replica, and what such a group pays all of its members pay.
+    Links to other servers tell apart only replicas whose chips use them in their passes: gradients travel in groups that
+    hold a member of every replica, and what such a group pays all of its members pay.
     """
+    mesh, placement, impairments = spec.mesh, spec.placement, spec.impairments
     speeds: defaultdict[int, list[tuple[int, int, float]]] = defaultdict(list)
     for rank, speed in slow_ranks(mesh, placement, impairments).items():
         place = mesh.coordinates(rank)
@@ -66,12 +72,22 @@ def blemishes(mesh: Mesh, placement: Placement, impairments: Impairments, blocks
         ranks = range(server * placement.ranks_per_server, (server + 1) * placement.ranks_per_server)
         for replica in _replicas(mesh, ranks):
             links[replica].append((server - _first_server(mesh, placement, replica), tuple(sorted(cables.items()))))
-    if _straddles(mesh, placement):
+    ways: defaultdict[int, list[Hashable]] = defaultdict(list)
+    if any(crossing.pairs for crossing in crossings):
+        failed = {chip // placement.chips for chip, share in impairments.nics.items() if not share}
+        leaving = [crossing.chips for crossing in crossings]
         for chip, shares in _ways_out(placement, impairments, blocks).items():
             for replica in _replicas(mesh, placement.ranks_on(chip)):
-                links[replica].append((chip - _first_server(mesh, placement, replica) * placement.chips, tuple(shares)))
-    struck = sorted({*speeds, *links})
-    return {replica: Blemish(tuple(sorted(speeds[replica])), tuple(links[replica])) for replica in struck}
+                way = chip - _first_server(mesh, placement, replica) * placement.chips, tuple(shares)
+                if chip // placement.chips in failed:
+                    links[replica].append(way)
+                elif way[0] in leaving[replica % len(leaving)]:
+                    ways[replica].append(way)
+    struck = sorted({*speeds, *links, *ways})
+    return {
+        replica: Blemish(tuple(sorted(speeds[replica])), tuple(links[replica]), tuple(ways[replica]))
+        for replica in struck
+    }
 
 
 def _ways_out(placement: Placement, impairments: Impairments, blocks: Blocks) -> dict[int, list[tuple[int, float]]]:
@@ -95,11 +111,3 @@ def _replicas(mesh: Mesh, ranks: Iterable[int]) -> list[int]:
 
 def _first_server(mesh: Mesh, placement: Placement, replica: int) -> int:
     return replica * mesh.stride("dp") // placement.ranks_per_server
-
-
-def _straddles(mesh: Mesh, placement: Placement) -> bool:
-    """Say whether some replica touches several servers."""
-    span = 1 + sum((mesh.size(axis) - 1) * mesh.stride(axis) for axis in ("tp", "pp"))
-    stride, per_server = mesh.stride("dp"), placement.ranks_per_server
-    firsts = (replica * stride % per_server for replica in range(min(mesh.size("dp"), per_server)))
-    return any(first + span > per_server for first in firsts)

@@ -51,8 +51,10 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding, steady: Steady | 
     tuple of Member
         By ascending first rank.
     """
-    colours, classes = folding.colouring.colours, folding.colouring.classes
-    examples = [colours.index(colour) for colour in range(classes)]
+    colours = folding.colouring.colours
+    examples: dict[int, int] = {}
+    for number, colour in enumerate(colours):
+        examples.setdefault(colour, number)
     cohorts = [
         engine.cohort(f"stage {node.stage.number}", ranks=node.ranks, first=spec.mesh.label(node.first_rank))
         for node in folding.alike
@@ -60,7 +62,7 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding, steady: Steady | 
     groups = _groups(folding, cohorts)
     planner = Planner(spec, {}, engine.holds_groups_together)
     members = []
-    for example, cohort in zip(examples, cohorts, strict=True):
+    for example, cohort in zip(examples.values(), cohorts, strict=True):
         node = folding.nodes[example]
         members.append(Member(cohort, node, planner.plan(node)))
         before, after = (cohorts[colours[other]] if other >= 0 else None for other in folding.neighbours[example])
@@ -96,7 +98,7 @@ class Planner(Record):
 
     def plan(self, node: Node) -> RankPlan:
         """Return the plan of a node's ranks."""
-        key = (node.stage.number, node.speed, node.pace, node.prices.key, node.prices.tasks)
+        key = (node.stage.number, node.speed, node.pace, node.prices)
         if key not in self.plans:
             self.plans[key] = self._plan(node)
         return self.plans[key]

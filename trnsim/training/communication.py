@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.parallel import Group
@@ -36,8 +37,10 @@ class Coordinates(NamedTuple):
     dp: int
 
 
-class RankPrices(Record):
+class RankPrices(Record, eq=False, dict=True):
     """What one rank's transfers cost; ranks of one stage with equal `key` behave alike until they meet others.
+
+    `Communication` gives the same record to ranks for which all is equal, also the bytes on links.
 
     Parameters
     ----------
@@ -61,13 +64,13 @@ class RankPrices(Record):
     gather: tuple[Price, ...]
     tied: Price | None
 
-    @property
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """All times, and the links on which they are spent, as an initial colour."""
         tensor = tuple((use, price.spent) for use, price in self.tensor.items())
         return (*tensor, *(price and price.spent for price in self._others))
 
-    @property
+    @cached_property
     def tasks(self) -> tuple[object, ...]:
         """All that is carried out, in the order of the key."""
         return tuple(price and price.task for price in (*self.tensor.values(), *self._others))
@@ -120,29 +123,39 @@ class Communication:
         self._spec = spec
         self._algorithms = algorithms
         self._priced: dict[tuple[str, Group, int], Price] = {}
-        self._tensor: dict[Group, dict[tuple[str, int], Price]] = {}
+        self._tensor: dict[tuple[int, int], dict[tuple[str, int], Price]] = {}
+        self._data: dict[tuple[int, int, int, int], tuple[tuple[Price, ...], ...]] = {}
+        self._records: dict[tuple[int, ...], RankPrices] = {}
         self._chosen: dict[tuple[str, int, int, int], str] = {}
 
     def prices(self, place: Coordinates, exchanges: Iterable[Exchange], buckets: Sequence[Bucket]) -> RankPrices:
         """Price everything that the rank at `place` sends."""
         mesh = self._spec.mesh
         rank = mesh.rank(place._asdict())
-        group = mesh.group("tp", rank)
-        if group not in self._tensor:
-            self._tensor[group] = {
+        tensor = self._tensor_prices(place.pp, mesh.group("tp", rank), exchanges)
+        messages = self._send(rank, place, 1), self._send(rank, place, -1)
+        reduce, merge, gather = self._data_prices(place, buckets)
+        tied = self._tied(place)
+        found = (*tensor.values(), *messages, *reduce, *merge, *gather, tied)
+        record = RankPrices(tensor, *messages, reduce, merge, gather, tied)
+        return self._records.setdefault((place.pp, *map(id, found)), record)
+
+    def _tensor_prices(self, stage: int, group: Group, exchanges: Iterable[Exchange]) -> dict[tuple[str, int], Price]:
+        if (stage, group.first) not in self._tensor:
+            self._tensor[stage, group.first] = {
                 (each.op, each.bytes): self.collective(each.op, group, each.bytes) for each in exchanges
             }
-        sharing, copies = self._data_groups(place)
-        zero = self._spec.sharding.zero
-        return RankPrices(
-            tensor=self._tensor[group],
-            send_activation=self._send(rank, place, 1),
-            send_gradient=self._send(rank, place, -1),
-            reduce=self._reductions(sharing, buckets),
-            merge=self._merges(copies, buckets),
-            gather=self._gathers(sharing, buckets) if zero else (),
-            tied=self._tied(place),
-        )
+        return self._tensor[stage, group.first]
+
+    def _data_prices(self, place: Coordinates, buckets: Sequence[Bucket]) -> tuple[tuple[Price, ...], ...]:
+        """Price the reductions, merges and gathers of a rank: all members of its groups pay them."""
+        number, position = divmod(place.dp, self._spec.sharding.group)
+        key = (place.tp, place.pp, number, position if self._spec.sharding.copies > 1 else 0)
+        if key not in self._data:
+            sharing, copies = self._data_groups(place)
+            gathers = self._gathers(sharing, buckets) if self._spec.sharding.zero else ()
+            self._data[key] = self._reductions(sharing, buckets), self._merges(copies, buckets), gathers
+        return self._data[key]
 
     def collective(self, op: str, group: Group, size_bytes: int) -> Price:
         """Price a collective with the algorithm that the scenario asks for.

@@ -23,7 +23,7 @@ from trnsim.engine import Meeting, refine
 from trnsim.record import Record
 from trnsim.training.blemishes import blemishes
 from trnsim.training.cohorts import Planner
-from trnsim.training.communication import Coordinates
+from trnsim.training.crossings import crossings
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
 from trnsim.training.sorts import Lanes, Rows, Sizes, Slow, Sort, kinds_of, late_sorts, sorts_of, told_kinds
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trnsim.fabric import Price
     from trnsim.training.blemishes import Blemish
     from trnsim.training.bodies import Bodies
-    from trnsim.training.communication import Communication, RankPrices
+    from trnsim.training.communication import Communication, Coordinates, RankPrices
     from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
     from trnsim.training.spec import StepSpec
     from trnsim.training.views import Kind
@@ -53,6 +53,8 @@ class Contraction(Record):
         The pipeline.
     places
         Ranks that pay the same, by the place of the first.
+    payer
+        From tensor rank, stage, and the replica that a sort is `like`, to the first rank that pays the same.
     sorts
         Replicas whose teams are alike.
     rows
@@ -73,6 +75,7 @@ class Contraction(Record):
 
     stages: tuple[Stage, ...]
     places: Mapping[Coordinates, Node]
+    payer: Callable[[int, int, int], Coordinates]
     sorts: tuple[Sort, ...]
     rows: Mapping[int, Rows]
     tails: Tails
@@ -99,7 +102,7 @@ class Contraction(Record):
         """Say whether what the ranks of a stage send in passes is on kinds of links that reductions are on."""
         if not self.links_are_shared:
             return False
-        prices = [self.places[Coordinates(t, stage, sort.like)].prices for t in range(self.spec.mesh.size("tp"))]
+        prices = [self.places[self.payer(t, stage, sort.like)].prices for t in range(self.spec.mesh.size("tp"))]
         return any(_kinds_of(_at_the_end(each)) & _kinds_of(each.reduce) for each in prices)
 
     def meets_next(self, sort: Sort, stage: int) -> bool:
@@ -107,7 +110,7 @@ class Contraction(Record):
         if not self.links_are_shared:
             return False
         for tensor in range(self.spec.mesh.size("tp")):
-            sender, prices = (self.places[Coordinates(tensor, at, sort.like)].prices for at in (stage - 1, stage))
+            sender, prices = (self.places[self.payer(tensor, at, sort.like)].prices for at in (stage - 1, stage))
             if _kinds_of([sender.send_activation]) & _kinds_of([*prices.reduce, *prices.gather, prices.tied]):
                 return True
         return False
@@ -156,7 +159,7 @@ class Contraction(Record):
     def node(self, sort: Sort, stage: int, kind: Kind, pace: float) -> Node:
         """Return the ranks of a kind in a stage of a sort of replicas."""
         tensor = self.spec.mesh.coordinates(kind.first_rank)["tp"]
-        payer = self.places[Coordinates(tensor, stage, sort.like)]
+        payer = self.places[self.payer(tensor, stage, sort.like)]
         return Node(payer.stage, kind.first_rank, kind.ranks, payer.prices, kind.speed, pace)
 
     def play(self, bodies: Bodies) -> Teams:
@@ -192,21 +195,22 @@ def contract(
     if alone or beyond or not spec.folding:
         return None
     stages = pipeline_stages(spec)
-    wrong = blemishes(spec.mesh, spec.placement, spec.impairments, blocks)
-    links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish.links}
-    payers = Replicas(spec.mesh, spec.placement, meeting_tier, links)
+    leaving = crossings(spec)
+    wrong = blemishes(spec, leaving, blocks)
+    links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish[1:] != ((), ())}
+    payers = Replicas(spec, leaving, meeting_tier, blocks, links)
     if not spec.slow and len(payers.classes) == 1:
         return None
-    nodes = _nodes(spec, communication, stages, payers.classes)
-    rows = _rows(nodes, sizes)
+    nodes = _nodes(spec, communication, stages, payers)
+    rows = _rows(nodes, payers, sizes)
     tails = _tails(spec, nodes, rows)
     told_apart = tails.lanes if spec.steps > 1 else dict.fromkeys(tails.lanes, 0)
     kinds = {
         replica: told_kinds(blemish, rows[payers.classes[payers.class_of(replica)].like], told_apart, sizes)
         for replica, blemish in wrong.items()
     }
-    teams = Replicas(spec.mesh, spec.placement, meeting_tier, kinds)
-    tolls = _tolls(nodes)
+    teams = Replicas(spec, leaving, meeting_tier, blocks, kinds)
+    tolls = _tolls(nodes, payers, sizes)
 
     def told(each: ReplicaClass) -> Hashable:
         return tolls[each.like], kinds[each.first].speeds if each.first in kinds else ()
@@ -216,35 +220,38 @@ def contract(
     def sort_of(replica: int) -> int:
         return of_class[teams.class_of(replica)]
 
-    return Contraction(stages, nodes, sorts, rows, tails, sort_of, spec, _slow(wrong), links_are_shared)
+    return Contraction(stages, nodes, payers.payer, sorts, rows, tails, sort_of, spec, _slow(wrong), links_are_shared)
 
 
 def _nodes(
-    spec: StepSpec, communication: Communication, stages: Sequence[Stage], classes: Sequence[ReplicaClass]
+    spec: StepSpec, communication: Communication, stages: Sequence[Stage], payers: Replicas
 ) -> dict[Coordinates, Node]:
     """Return the ranks that pay the same, by the place of the first, in the order of ranks."""
-    mesh = spec.mesh
-    places = [
-        (Coordinates(tensor, stage, each.first), each.replicas)
-        for each in classes
-        for stage in range(mesh.size("pp"))
-        for tensor in range(mesh.size("tp"))
-    ]
     found = {}
-    for place, replicas in sorted(places, key=lambda each: mesh.rank(each[0]._asdict())):
+    for place, ranks in sorted(payers.payers().items(), key=lambda item: spec.mesh.rank(item[0]._asdict())):
         stage = stages[place.pp]
         prices = communication.prices(place, stage.exchanges, stage.buckets)
-        found[place] = Node(stage, mesh.rank(place._asdict()), replicas, prices, 1.0, 1.0)
+        found[place] = Node(stage, spec.mesh.rank(place._asdict()), ranks, prices, 1.0, 1.0)
     return found
 
 
-def _tolls(nodes: Mapping[Coordinates, Node]) -> dict[int, int]:
+def _tolls(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, int]:
     """Return for the replicas that are priced a number that is the same for those that pay the same."""
-    paid: defaultdict[int, list[Hashable]] = defaultdict(list)
-    for place, node in sorted(nodes.items(), key=lambda item: item[0]):
-        paid[place.dp].append(node.prices.key)
     numbers: dict[Hashable, int] = {}
-    return {replica: numbers.setdefault(tuple(keys), len(numbers)) for replica, keys in paid.items()}
+    paid = _paid(nodes, payers, sizes, lambda node: node.prices.key)
+    return {like: numbers.setdefault(found, len(numbers)) for like, found in paid.items()}
+
+
+def _paid(
+    nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes, what: Callable[[Node], Hashable]
+) -> dict[int, tuple[int, ...]]:
+    """Return for the replicas that are priced what each of their ranks pays, numbered, by stage and tensor rank."""
+    numbers: dict[Hashable, int] = {}
+    paid = {place: numbers.setdefault(what(node), len(numbers)) for place, node in nodes.items()}
+    return {
+        like: tuple(paid[payers.payer(tensor, stage, like)] for stage in range(sizes.pp) for tensor in range(sizes.tp))
+        for like in payers.likes
+    }
 
 
 def _slow(wrong: Mapping[int, Blemish]) -> Slow:
@@ -264,7 +271,7 @@ def _kinds_of(prices: Iterable[Price | None]) -> set[str]:
     return {kind for price in prices if price for kind, busy_s in price.busy_s.items() if busy_s}
 
 
-def _spent(price: Price | None) -> object:
+def _spent(price: Price | None) -> Hashable:
     return price and price.spent
 
 
@@ -339,20 +346,16 @@ def _tails(
     return Tails(lanes, slowest, payers, tuple(tied))
 
 
-def _rows(nodes: Mapping[Coordinates, Node], sizes: Sizes) -> dict[int, Rows]:
+def _rows(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, Rows]:
     """Sort the ranks of each tensor group of a replica by what their messages cost, and by whom they come from."""
-    sent: defaultdict[int, dict[tuple[int, int], Hashable]] = defaultdict(dict)
-    for place, node in nodes.items():
-        prices = node.prices
-        sent[place.dp][place.pp, place.tp] = _spent(prices.send_activation), _spent(prices.send_gradient)
-    found: dict[Hashable, Rows] = {}
-    rows = {}
-    for replica, costs in sent.items():
-        key = tuple(costs[stage, tensor] for stage in range(sizes.pp) for tensor in range(sizes.tp))
-        if key not in found:
-            found[key] = _rows_of_replica(costs, sizes)
-        rows[replica] = found[key]
-    return rows
+
+    def sent(node: Node) -> Hashable:
+        return _spent(node.prices.send_activation), _spent(node.prices.send_gradient)
+
+    places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
+    paid = _paid(nodes, payers, sizes, sent)
+    found = {costs: _rows_of_replica(dict(zip(places, costs, strict=True)), sizes) for costs in set(paid.values())}
+    return {like: found[costs] for like, costs in paid.items()}
 
 
 def _rows_of_replica(costs: Mapping[tuple[int, int], Hashable], sizes: Sizes) -> Rows:

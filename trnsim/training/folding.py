@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Node(Record):
-    """Ranks that sit alike: one tensor rank of one stage, in all replicas of a class.
+    """Ranks that sit alike: tensor ranks of one stage that nothing tells apart, in all replicas of a class.
 
     Parameters
     ----------
@@ -96,15 +96,11 @@ class Folding(Record):
 
 
 class _Seat(NamedTuple):
-    """Tensor rank, stage, and number of the replica class."""
+    """Number of the column of tensor ranks, stage, and number of the replica class."""
 
-    tp: int
+    column: int
     pp: int
     replica_class: int
-
-    def in_replica(self, replica: int) -> Coordinates:
-        """Return its coordinates in one of the replicas."""
-        return Coordinates(self.tp, self.pp, replica)
 
 
 def fold(spec: StepSpec, communication: Communication, groups: SharingGroups) -> Folding:
@@ -120,16 +116,25 @@ def fold(spec: StepSpec, communication: Communication, groups: SharingGroups) ->
         Its replicas, sorted into classes.
     """
     stages = pipeline_stages(spec)
-    classes = groups.classes
-    seats = _seats(spec, classes)
-    nodes = tuple(_nodes(seats, spec, communication, stages, classes))
+    prices = _priced(spec, communication, stages, groups)
+    columns = _columns(spec, prices, groups)
+    seats = _seats(spec, columns, groups.classes)
+
+    def node(seat: _Seat) -> Node:
+        each, tensors = groups.classes[seat.replica_class], columns[seat.column]
+        rank = _first_rank(seat, spec, columns, groups.classes)
+        paid = prices[groups.payer(tensors[0], seat.pp, each.like)]
+        return Node(stages[seat.pp], rank, each.replicas * len(tensors), paid, *_speeds(spec, rank))
+
+    nodes = tuple(map(node, seats))
     number = {seat: index for index, seat in enumerate(seats)}
+    column_of = {tensor: index for index, column in enumerate(columns) for tensor in column}
 
     def node_of(rank: int) -> int:
         place = spec.mesh.coordinates(rank)
-        return number[_Seat(place["tp"], place["pp"], groups.class_of(place["dp"]))]
+        return number[_Seat(column_of[place["tp"]], place["pp"], groups.class_of(place["dp"]))]
 
-    meetings = tuple(_meetings(spec, groups, number))
+    meetings = tuple(_meetings(spec, columns, groups, number))
     neighbours = tuple(_neighbours(seat, spec.pipeline, number) for seat in seats)
     if spec.folding:
         colouring = refine([node.colour for node in nodes], meetings, neighbours)
@@ -138,34 +143,54 @@ def fold(spec: StepSpec, communication: Communication, groups: SharingGroups) ->
     return Folding(stages, nodes, meetings, neighbours, colouring, node_of)
 
 
-def _seats(spec: StepSpec, classes: Sequence[ReplicaClass]) -> list[_Seat]:
-    mesh = spec.mesh
+def _priced(
+    spec: StepSpec, communication: Communication, stages: Sequence[Stage], groups: SharingGroups
+) -> dict[Coordinates, RankPrices]:
+    """Return the prices of the first of all ranks that pay the same; these choose algorithms in the order of ranks."""
+    payers = {
+        groups.payer(tensor, stage, like)
+        for like in {each.like for each in groups.classes}
+        for stage in range(spec.mesh.size("pp"))
+        for tensor in range(spec.mesh.size("tp"))
+    }
+    ordered = sorted(payers, key=lambda place: spec.mesh.rank(place._asdict()))
+    return {
+        place: communication.prices(place, stages[place.pp].exchanges, stages[place.pp].buckets) for place in ordered
+    }
+
+
+def _columns(spec: StepSpec, prices: Mapping[Coordinates, RankPrices], groups: SharingGroups) -> list[tuple[int, ...]]:
+    """Sort the tensor ranks that nothing tells apart in any stage of any replica."""
+    if not spec.folding:
+        return [(tensor,) for tensor in range(spec.mesh.size("tp"))]
+    seen: list[list[Hashable]] = [[] for _ in range(spec.mesh.size("tp"))]
+    for place, found in sorted(prices.items(), key=lambda item: item[0][1:]):
+        seen[place.tp].append((place.pp, place.dp, id(found)))
+    firsts = {each.first for each in groups.classes}
+    for rank, speed in spec.slow.items():
+        slow = spec.mesh.coordinates(rank)
+        if slow["dp"] in firsts:
+            seen[slow["tp"]].append((slow["pp"], slow["dp"], speed))
+    alike: dict[Hashable, list[int]] = {}
+    for tensor, told in enumerate(seen):
+        alike.setdefault(tuple(told), []).append(tensor)
+    return [tuple(tensors) for tensors in alike.values()]
+
+
+def _seats(spec: StepSpec, columns: Sequence[Sequence[int]], classes: Sequence[ReplicaClass]) -> list[_Seat]:
+    """Return the places of nodes, by the first rank of each."""
     found = [
-        _Seat(tensor, stage, replica_class)
+        _Seat(column, stage, replica_class)
         for replica_class in range(len(classes))
-        for stage in range(mesh.size("pp"))
-        for tensor in range(mesh.size("tp"))
+        for stage in range(spec.mesh.size("pp"))
+        for column in range(len(columns))
     ]
-    return sorted(found, key=lambda seat: mesh.rank(seat.in_replica(classes[seat.replica_class].first)._asdict()))
+    return sorted(found, key=lambda seat: _first_rank(seat, spec, columns, classes))
 
 
-def _nodes(
-    seats: Sequence[_Seat],
-    spec: StepSpec,
-    communication: Communication,
-    stages: Sequence[Stage],
-    classes: Sequence[ReplicaClass],
-) -> Iterator[Node]:
-    """Yield a node for each seat; replicas that pay the same are priced once."""
-    priced: dict[Coordinates, RankPrices] = {}
-    for seat in seats:
-        stage, replicas = stages[seat.pp], classes[seat.replica_class]
-        payer = seat.in_replica(replicas.like)
-        if payer not in priced:
-            priced[payer] = communication.prices(payer, stage.exchanges, stage.buckets)
-        rank = spec.mesh.rank(seat.in_replica(replicas.first)._asdict())
-        speed, pace = _speeds(spec, rank)
-        yield Node(stage, rank, replicas.replicas, priced[payer], speed, pace)
+def _first_rank(seat: _Seat, spec: StepSpec, columns: Sequence[Sequence[int]], classes: Sequence[ReplicaClass]) -> int:
+    place = Coordinates(columns[seat.column][0], seat.pp, classes[seat.replica_class].first)
+    return spec.mesh.rank(place._asdict())
 
 
 def _speeds(spec: StepSpec, rank: int) -> tuple[float, float]:
@@ -176,21 +201,25 @@ def _speeds(spec: StepSpec, rank: int) -> tuple[float, float]:
     return spec.slow.get(rank, 1.0), min(spec.slow.get(mate, 1.0) for mate in group)
 
 
-def _meetings(spec: StepSpec, groups: SharingGroups, number: Mapping[_Seat, int]) -> Iterator[Meeting]:
-    tensors, stages, replicas = range(spec.mesh.size("tp")), range(spec.mesh.size("pp")), range(len(groups.classes))
-    if len(tensors) > 1:
+def _meetings(
+    spec: StepSpec, columns: Sequence[Sequence[int]], groups: SharingGroups, number: Mapping[_Seat, int]
+) -> Iterator[Meeting]:
+    """Yield one group of each kind; of those of a tensor group's ranks that nothing tells apart, that of the first."""
+    stages, replicas = range(spec.mesh.size("pp")), range(len(groups.classes))
+    numbered = range(len(columns))
+    if spec.mesh.size("tp") > 1:
         for q in replicas:
             for s in stages:
-                yield Meeting("tp", tuple((number[_Seat(t, s, q)], 1) for t in tensors))
+                yield Meeting("tp", tuple((number[_Seat(c, s, q)], len(columns[c])) for c in numbered))
     if spec.mesh.size("dp") > 1:
         compositions = [("dp", members) for members in groups.sharing]
         compositions += [("dp copies", members) for members in groups.copies]
-        for s, t, (axis, members) in product(stages, tensors, compositions):
-            yield Meeting(axis, tuple((number[_Seat(t, s, q)], count) for q, count in members))
+        for s, c, (axis, members) in product(stages, numbered, compositions):
+            yield Meeting(axis, tuple((number[_Seat(c, s, q)], count) for q, count in members))
     if spec.model.tied_embeddings and len(stages) > 1:
         for q in replicas:
-            for t in tensors:
-                yield Meeting("tied", tuple((number[_Seat(t, s, q)], 1) for s in (stages[0], stages[-1])))
+            for c in numbered:
+                yield Meeting("tied", tuple((number[_Seat(c, s, q)], 1) for s in (stages[0], stages[-1])))
 
 
 def _neighbours(seat: _Seat, pipeline: Pipeline, number: Mapping[_Seat, int]) -> tuple[int, int]:

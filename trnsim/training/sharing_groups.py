@@ -11,6 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.training.blemishes import blemishes
+from trnsim.training.communication import Coordinates
+from trnsim.training.crossings import crossings
 from trnsim.training.replicas import ReplicaClass, Replicas
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class SharingGroups(NamedTuple):
         Replicas that behave alike.
     class_of
         From a replica to the number of its class.
+    payer
+        From tensor rank, stage, and the replica that a class is `like`, to the first rank that pays the same.
     sharing
         The groups that share, one of each composition.
     copies
@@ -40,6 +44,7 @@ class SharingGroups(NamedTuple):
 
     classes: Sequence[ReplicaClass]
     class_of: Callable[[int], int]
+    payer: Callable[[int, int, int], Coordinates]
     sharing: Sequence[Members]
     copies: Sequence[Members]
 
@@ -62,24 +67,24 @@ def sharing_groups(spec: StepSpec, meeting_tier: MeetingTier, blocks: Blocks) ->
     """
     apart = not spec.folding or (spec.sharding.copies > 1 and spec.impairments.of_links)
     if not apart:
-        wrong = blemishes(spec.mesh, spec.placement, spec.impairments, blocks)
-        alike = Replicas(spec.mesh, spec.placement, meeting_tier, wrong)
+        leaving = crossings(spec)
+        alike = Replicas(spec, leaving, meeting_tier, blocks, blemishes(spec, leaving, blocks))
         if spec.sharding.copies == 1:
             whole = tuple((number, each.replicas) for number, each in enumerate(alike.classes))
-            return SharingGroups(alike.classes, alike.class_of, [whole], [])
+            return SharingGroups(alike.classes, alike.class_of, alike.payer, [whole], [])
     replicas = range(spec.sharding.ranks)
     numbers = list(replicas) if apart else _equitable(spec, list(map(alike.class_of, replicas)), meeting_tier)
     counted, firsts = Counter(numbers), dict(reversed([(number, replica) for replica, number in enumerate(numbers)]))
     classes = [ReplicaClass(firsts[number], counted[number], firsts[number]) for number in range(len(counted))]
     sharing, copies = (_compositions(numbers, groups) for groups in _groups(spec, replicas))
-    return SharingGroups(classes, numbers.__getitem__, sharing, copies if spec.sharding.copies > 1 else [])
+    return SharingGroups(classes, numbers.__getitem__, Coordinates, sharing, copies if spec.sharding.copies > 1 else [])
 
 
 def like_the_first(spec: StepSpec) -> SharingGroups:
     """Sort the replicas of a step as if they all sat where the first does."""
     group, copies, ranks = spec.sharding.group, spec.sharding.copies, spec.sharding.ranks
     met = [((0, copies),)] if copies > 1 else []
-    return SharingGroups([ReplicaClass(0, ranks, 0)], lambda _: 0, [((0, group),)], met)
+    return SharingGroups([ReplicaClass(0, ranks, 0)], lambda _: 0, Coordinates, [((0, group),)], met)
 
 
 def _groups(spec: StepSpec, replicas: Sequence[int]) -> tuple[list[Sequence[int]], list[Sequence[int]]]:
