@@ -378,13 +378,6 @@ MUTATIONS = (
         f"{REPLAY}::test_drawn_bodies",
     ),
     Mutation(
-        "a steady state of a replay forgets messages that wait",
-        "training/players.py",
-        "is_sending, now_ps - self.since_ps, *self._backlog, *streams",
-        "is_sending, now_ps - self.since_ps, *streams",
-        f"{REPLAY}::test_drawn_bodies",
-    ),
-    Mutation(
         "a steady state of a replay forgets how far transfers are",
         "training/players.py",
         "is_sending, now_ps - self.since_ps, *self._backlog, *streams",
