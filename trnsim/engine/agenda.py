@@ -6,6 +6,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from trnsim.engine.arrivals import Arrival
 from trnsim.engine.shared_links import SharedLinks
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     import simpy
 
     from trnsim.engine.courses import Course
-    from trnsim.engine.shared_links import Route
+    from trnsim.engine.arrivals import Route
 
 
 class Agenda:
@@ -60,7 +61,9 @@ class Agenda:
 
     def carry(self, course: Course, route: Route, over: Callable[[], None]) -> None:
         """Begin a transfer that may meet others on its links, and call something when it ends."""
-        self._links.carry(course, route, over)
+        arrival = Arrival(self)  # type: ignore[arg-type]  # of an environment it needs the clock, and to be scheduled
+        arrival.callbacks.append(lambda _: over())
+        self._links.carry(course, route, arrival)
 
     def call_when_settled(self, look: Callable[[], None]) -> None:
         """Call something when nothing more is due at this time."""

@@ -147,7 +147,7 @@ class Player(_Actor):
     def links(self, kind: str) -> tuple[Link, ...]:
         """Return its links of a kind."""
         if kind not in self._links:
-            self._links[kind] = Link()
+            self._links[kind] = Link(kind)
         return (self._links[kind],)
 
     def get_ready(self) -> None:
