@@ -197,7 +197,7 @@ def test_a_rank_that_never_joins_is_named() -> None:
 
     for rank in ranks[:2]:
         engine.start(rank, story(rank))
-    engine.start(ranks[2], iter(()))  # type: ignore[arg-type]  # nothing to do
+    engine.start(ranks[2], ranks[2].settle(REDUCE))  # nothing to do
     with pytest.raises(SimulationStalledError, match=r'"reduce" on dp: 2 of 3 ranks joined, missing dp2'):
         engine.run()
 

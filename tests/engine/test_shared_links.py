@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import simpy
@@ -10,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Story, Transfer, Wait, account, last_step
+from trnsim.engine.arrivals import Arrival, Link, Route
 from trnsim.engine.courses import Course, Stint
-from trnsim.engine.shared_links import Link, Route, SharedLinks
+from trnsim.engine.shared_links import SharedLinks
 from trnsim.engine.sharing import Flow, finish_ps
 
 if TYPE_CHECKING:
@@ -40,16 +40,13 @@ def ends_of(courses: list[tuple[int, Course, list[str]]]) -> list[int]:
     """Run transfers, each with its start and its links; return when they end."""
     environment = simpy.Environment()
     links = SharedLinks(environment)
-    wires: defaultdict[tuple[str, str], Link] = defaultdict(Link)
-    ends = [-1] * len(courses)
+    wires: dict[tuple[str, str], Link] = {}
+    arrivals = [Arrival(environment) for _ in courses]
 
     def begin(number: int) -> None:
         _, course, taken = courses[number]
-
-        def over() -> None:
-            ends[number] = int(environment.now)
-
-        links.carry(course, Route(lambda kind: [wires[kind, name] for name in taken]), over)
+        route = Route(lambda kind: [wires.setdefault((kind, name), Link(kind)) for name in taken])
+        links.carry(course, route, arrivals[number])
 
     def at(start: int, number: int) -> Generator[simpy.Event, None, None]:
         yield environment.timeout(start)
@@ -58,7 +55,7 @@ def ends_of(courses: list[tuple[int, Course, list[str]]]) -> list[int]:
     for number, (start, _, _) in enumerate(courses):
         environment.process(at(start, number))
     environment.run()
-    return ends
+    return [arrival.end_ps for arrival in arrivals]
 
 
 def test_two_transfers_on_one_link_take_twice_as_long() -> None:
@@ -194,19 +191,19 @@ def test_collectives_of_two_groups_share_the_links_of_their_members() -> None:
 
 def test_a_situation_tells_how_far_transfers_are() -> None:
     # Two transfers began 4 ps ago and go at half their rate; one of them had the link to itself for 2 ps before, or not.
-    course, kept = Course([Stint("nic", 100)]), Link()
+    course, kept = Course([Stint("nic", 100)]), Link("nic")
     route = Route(lambda _: [kept])
 
     def situation(first_ps: int, second_ps: int) -> object:
         environment = simpy.Environment()
         links = SharedLinks(environment)
-        kept.users.clear()
+        kept.users = ()
 
         def begin() -> Generator[simpy.Event, None, None]:
             yield environment.timeout(first_ps)
-            links.carry(course, route, lambda: None)
+            links.carry(course, route, Arrival(environment))
             yield environment.timeout(second_ps - first_ps)
-            links.carry(course, route, lambda: None)
+            links.carry(course, route, Arrival(environment))
 
         environment.process(begin())
         environment.run(until=second_ps + 4)

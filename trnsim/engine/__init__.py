@@ -6,15 +6,15 @@ in `picoseconds`; names that end in ``_ps`` do not leave this room.
 
 from trnsim.engine.account import Account, Stretch, Window, account, last_step, stream_stretches, stretches
 from trnsim.engine.agenda import Agenda
+from trnsim.engine.arrivals import Arrival, Link, Route
 from trnsim.engine.clock import picoseconds, seconds
 from trnsim.engine.colours import Colouring, Meeting, refine
 from trnsim.engine.core import Cohort, Engine, Story
 from trnsim.engine.courses import Course
 from trnsim.engine.fingerprint import fingerprint
-from trnsim.engine.groups import Arrival, Call, Collective
+from trnsim.engine.groups import Call, Collective
 from trnsim.engine.log import Log, Row
 from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
-from trnsim.engine.shared_links import Link, Route
 
 __all__ = [
     "Account",

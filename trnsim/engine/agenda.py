@@ -6,6 +6,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from trnsim.engine.arrivals import Arrival
 from trnsim.engine.shared_links import SharedLinks
 
 if TYPE_CHECKING:
@@ -13,12 +14,17 @@ if TYPE_CHECKING:
 
     import simpy
 
+    from trnsim.engine.arrivals import Route
     from trnsim.engine.courses import Course
-    from trnsim.engine.shared_links import Route
 
 
 class Agenda:
     """Does what is due, in the order of time; what is due at one time in the order in which it was added.
+
+    Parameters
+    ----------
+    start_ps
+        What the clock shows at first.
 
     Attributes
     ----------
@@ -37,12 +43,12 @@ class Agenda:
     2
     """
 
-    def __init__(self) -> None:
-        self.now = 0
+    def __init__(self, start_ps: int = 0) -> None:
+        self.now = start_ps
         self.events = 0
         self._times: list[int] = []
         self._due: dict[int, list[Callable[[], None]]] = {}
-        self._when_settled: Callable[[], None] | None = None
+        self._when_settled: list[Callable[[], None]] = []
         self._links = SharedLinks(self)
 
     def add(self, at_ps: int, action: Callable[[], None]) -> None:
@@ -60,11 +66,14 @@ class Agenda:
 
     def carry(self, course: Course, route: Route, over: Callable[[], None]) -> None:
         """Begin a transfer that may meet others on its links, and call something when it ends."""
-        self._links.carry(course, route, over)
+        arrival = Arrival(self)  # type: ignore[arg-type]  # of an environment it needs the clock, and to be scheduled
+        arrival.callbacks.append(lambda _: over())
+        self._links.carry(course, route, arrival)
 
     def call_when_settled(self, look: Callable[[], None]) -> None:
         """Call something when nothing more is due at this time."""
-        self._when_settled = look
+        if look not in self._when_settled:
+            self._when_settled.append(look)
 
     def run(self) -> None:
         """Do all that is due until nothing is left."""
@@ -76,9 +85,10 @@ class Agenda:
                 action()
             self.events += len(due)
             del all_due[self.now]
-            if self._when_settled is not None:
-                look, self._when_settled = self._when_settled, None
-                look()
+            if self._when_settled:
+                looks, self._when_settled = self._when_settled, []
+                for look in looks:
+                    look()
 
 
 def _happen(event: simpy.Event) -> None:

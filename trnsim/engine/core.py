@@ -7,17 +7,17 @@ no event is left and a cohort still waits, `Engine.run` raises `SimulationStalle
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Generator, Hashable, Iterator
 from typing import TYPE_CHECKING
 
 import simpy
 from simpy.core import Infinity
 
+from trnsim.engine.arrivals import Arrival, Link, Route
 from trnsim.engine.clock import seconds
-from trnsim.engine.groups import Arrival, Call, Collective
+from trnsim.engine.groups import Call, Collective, Message
 from trnsim.engine.log import Log
-from trnsim.engine.shared_links import Link, Route, SharedLinks
+from trnsim.engine.shared_links import SharedLinks
 from trnsim.errors import SimulationStalledError
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from trnsim.engine.courses import Course
     from trnsim.engine.operations import Activity, Transfer, Wait
+
+    Carry = Callable[[Course, Route, Arrival], None]
 
 Story = Generator[simpy.Event, None, None]
 
@@ -51,11 +53,23 @@ class Cohort:
         What went on beside its own work: collectives that it launched (joined, start, end), messages that it posted.
     step_ends
         For each finished step: rows of the log, rows of the stream, time in picoseconds.
-    begun_ps
-        When its story began.
     """
 
-    begun_ps = 0
+    __slots__ = (
+        "_awaits",
+        "_inbox",
+        "_links",
+        "_posted",
+        "_routes",
+        "engine",
+        "finished",
+        "first",
+        "log",
+        "name",
+        "ranks",
+        "step_ends",
+        "stream",
+    )
 
     def __init__(self, engine: Engine, name: str, ranks: int, first: str) -> None:
         self.engine = engine
@@ -66,11 +80,11 @@ class Cohort:
         self.stream = Log()
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
-        self._inbox: dict[tuple[Cohort, Hashable], Arrival] = {}
-        self._posted: dict[Wait, Arrival] = {}
-        self._links: defaultdict[str, tuple[Link, Link]] = defaultdict(lambda: (Link(), Link()))
+        self._inbox: dict[tuple[Cohort, Hashable], Message] = {}
+        self._posted: dict[Wait, Message] = {}
+        self._links: dict[str, tuple[Link, Link]] = {}
         self._routes: dict[Cohort, Route] = {}
-        self._blocked: Callable[[], str] | None = None
+        self._awaits: Message | Call | None = None
 
     def __str__(self) -> str:
         return f"{self.name} ({self.ranks} rank{'s' if self.ranks > 1 else ''}, first {self.first})"
@@ -86,29 +100,29 @@ class Cohort:
         if activity.rendezvous is None or group is None:
             if activity.duration_ps:
                 yield engine.environment.timeout(activity.duration_ps)
-        elif len(group.members) == 1:
+        elif group.is_one_cohort:
             over = Arrival(engine.environment)
-            engine.carry(activity.course(), group.route, over)
+            engine.carry(activity.whole_course, group.route, over)
             yield over
         else:
             course = activity.course(activity.rendezvous)
-            call = group.join(self, activity.name, (activity.name, key), course, activity.head_ps)
-            self._blocked = call.describe
+            self._awaits = call = group.join(self, activity.name, (activity.name, key), course, activity.head_ps)
             yield call
-            self._blocked = None
+            self._awaits = None
             ready = call.ready_ps
         self.log.add(activity, start, ready, engine.now_ps)
 
     def send(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out; blocked until it has arrived, whether or not the receiver looks."""
-        start = self.engine.now_ps
-        yield self._carry(receiver, content, transfer)
-        self.log.add(wait, start, start, self.engine.now_ps)
+        engine = self.engine
+        start = engine.now_ps
+        yield self._push(receiver, content, transfer)
+        self.log.add(wait, start, start, engine.now_ps)
 
     def post(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out and go on; blocked only while the last message of the same name is still on its way."""
         yield from self.settle(wait)
-        self._posted[wait] = self._carry(receiver, content, transfer)
+        self._posted[wait] = self._push(receiver, content, transfer)
 
     def settle(self, wait: Wait) -> Story:
         """Block until the last message that was posted under a name has arrived."""
@@ -121,21 +135,16 @@ class Cohort:
                 self.log.add(wait, start, start, self.engine.now_ps)
             self.stream.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
 
-    def _carry(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> Arrival:
-        message = receiver._message((self, content))
-        message.ready_ps = self.engine.now_ps
-        self._deliver(receiver, transfer, message)
-        return message
-
     def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
         """Block until a message has arrived."""
-        start, key = self.engine.now_ps, (sender, content)
-        message = self._message(key)
-        self._blocked = lambda: _describe_receive(sender, content)
+        engine, inbox = self.engine, self._inbox
+        start, key = engine.now_ps, (sender, content)
+        self._awaits = message = inbox.get(key) or self._message(key)
         yield message
-        self._blocked = None
-        del self._inbox[key]
-        self.log.add(wait, start, max(start, message.ready_ps), self.engine.now_ps)
+        self._awaits = None
+        del inbox[key]
+        ready = message.ready_ps
+        self.log.add(wait, start, max(start, ready), engine.now_ps)
 
     def launch(
         self, group: Collective, wait: Wait, key: Hashable, transfer: Transfer, after: Call | None = None
@@ -154,17 +163,26 @@ class Cohort:
     def wait(self, call: Call, wait: Wait) -> Story:
         """Block until a launched collective is over."""
         start = self.engine.now_ps
-        yield from self._block(call, call.describe)
+        self._awaits = call
+        yield call
+        self._awaits = None
         self.log.add(wait, start, max(start, call.ready_ps), self.engine.now_ps)
         self.stream.add(wait, call.joined_ps[self], call.start_ps, call.end_ps)
+
+    def end(self, _: simpy.Event) -> None:
+        """Take notice that its story is over."""
+        self.finished = True
 
     def end_step(self) -> None:
         """Mark the end of a step."""
         self.step_ends.append((len(self.log), len(self.stream), self.engine.now_ps))
 
-    def links(self, kind: str) -> tuple[Link, ...]:
-        """Return its links of a kind: out and in, one after the other."""
-        return self._links[kind]
+    def links(self, kind: str) -> tuple[Link, Link]:
+        """Return its links of a kind: out and in."""
+        found = self._links.get(kind)
+        if found is None:
+            found = self._links[kind] = Link(kind), Link(kind)
+        return found
 
     @property
     def messages(self) -> Iterator[tuple[Cohort, Hashable, bool]]:
@@ -173,44 +191,54 @@ class Cohort:
 
     def at_work_ps(self, now_ps: int) -> int:
         """Return for how long it has been at what it does."""
-        return now_ps - (self.log.times_ps[-1] if len(self.log) else self.begun_ps)
+        return now_ps - (self.log.times_ps[-1] if len(self.log) else 0)
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what it has posted, and how far transfers are on its links."""
         posted = tuple(
-            (wait, message.ready_ps - now_ps, message.left(now_ps)) for wait, message in self._posted.items()
+            (wait, message.ready_ps - now_ps, message.left_ps(now_ps)) for wait, message in self._posted.items()
         )
         streams = tuple(link.situation(now_ps) for pair in self._links.values() for link in pair)
         return posted, streams
 
     def blocked_on(self) -> str:
         """Say in words what the cohort waits for."""
-        return self._blocked() if self._blocked else "waits for an event of its own that never happens"
+        return self._awaits.describe() if self._awaits else "waits for an event of its own that never happens"
 
-    def _block(self, event: simpy.Event, describe: Callable[[], str]) -> Story:
-        self._blocked = describe
-        yield event
-        self._blocked = None
-
-    def _deliver(self, receiver: Cohort, transfer: Transfer, message: Arrival) -> None:
-        self.engine.carry(transfer.course, self._route_to(receiver), message)
+    def _push(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> Message:
+        """Let a message set out."""
+        engine, key = self.engine, (self, content)
+        message = receiver._inbox.get(key) or receiver._message(key)
+        message.ready_ps = engine.now_ps
+        engine.carry(transfer.course, self._routes.get(receiver) or self._route_to(receiver), message)
+        return message
 
     def _route_to(self, receiver: Cohort) -> Route:
-        route = self._routes.get(receiver)
-        if route is None:
-            route = self._routes[receiver] = Route(lambda kind: (*self.links(kind)[::2], *receiver.links(kind)[1::2]))
+        route = self._routes[receiver] = Route(_Between(self, receiver))
         return route
 
-    def _message(self, key: tuple[Cohort, Hashable]) -> Arrival:
+    def _message(self, key: tuple[Cohort, Hashable]) -> Message:
         message = self._inbox.get(key)
         if message is None:
-            message = self._inbox[key] = Arrival(self.engine.environment)
+            message = self._inbox[key] = Message(*key, self.engine.environment)
         return message
 
 
-def _describe_receive(sender: Cohort, content: Hashable) -> str:
-    gone = ", which has finished" if sender.finished else ""
-    return f"receives {content} from {sender.name}{gone}"
+def _carry_alone(course: Course, _: Route, arrival: Arrival) -> None:
+    arrival.happen_in(course.duration_ps)
+
+
+class _Between:
+    """The links of a kind from one cohort to another."""
+
+    __slots__ = ("_receiver", "_sender")
+
+    def __init__(self, sender: Cohort, receiver: Cohort) -> None:
+        self._sender = sender
+        self._receiver = receiver
+
+    def __call__(self, kind: str) -> tuple[Link, Link]:
+        return self._sender.links(kind)[0], self._receiver.links(kind)[1]
 
 
 class Engine:
@@ -233,6 +261,8 @@ class Engine:
         All cohorts, in the order of their creation.
     now_ps
         Simulated time in picoseconds.
+    carry
+        Begins a transfer now: what it is to the links, the links that it takes at once, what happens when it ends.
     holds_groups_together
         Whether a collective begins when its last member has come, and all leave it together.
 
@@ -254,8 +284,8 @@ class Engine:
         self.events = 0
         self.now_ps = start_ps
         self.cohorts: list[Cohort] = []
-        self._when_settled: dict[Callable[[], None], None] = {}
-        self._links = SharedLinks(self.environment) if links_are_shared else None
+        self._when_settled: Callable[[], None] | None = None
+        self.carry: Carry = SharedLinks(self.environment).carry if links_are_shared else _carry_alone
 
     @property
     def now_s(self) -> float:
@@ -271,28 +301,12 @@ class Engine:
     def start(self, cohort: Cohort, story: Story) -> None:
         """Let a cohort live its story from now on."""
         cohort.finished = False
-        self.environment.process(self._live(cohort, story))
+        process = self.environment.process(story)
+        process.callbacks.append(cohort.end)
 
     def call_when_settled(self, look: Callable[[], None]) -> None:
         """Call something when nothing more happens at this time."""
-        self._when_settled[look] = None
-
-    def carry(self, course: Course, route: Route, arrival: Arrival) -> None:
-        """Begin a transfer now.
-
-        Parameters
-        ----------
-        course
-            What it is to the links.
-        route
-            The links that it takes at once.
-        arrival
-            What happens when it ends.
-        """
-        if self._links and course.kinds:
-            self._links.carry(course, route, arrival.happen)
-        else:
-            arrival.happen_in(course.duration_ps)
+        self._when_settled = look
 
     def run(self) -> None:
         """Process events until none is left.
@@ -302,22 +316,18 @@ class Engine:
         SimulationStalledError
             If a cohort has not finished its story then.
         """
-        next_ps, step = self.environment.peek, self.environment.step
-        while (now_ps := next_ps()) != Infinity:
-            if self._when_settled and now_ps > self.now_ps:
-                looks, self._when_settled = self._when_settled, {}
-                for look in looks:
+        next_ps, step, events = self.environment.peek, self.environment.step, 0
+        while (now_ps := next_ps()) is not Infinity:
+            if now_ps > self.now_ps:
+                if self._when_settled is not None:
+                    look, self._when_settled = self._when_settled, None
                     look()
-            self.now_ps = now_ps  # type: ignore[assignment]  # an int, since every delay is one
+                self.now_ps = now_ps  # type: ignore[assignment]  # an int, since every delay is one
             step()
-            self.events += 1
+            events += 1
+        self.events += events
         if waiting := [cohort for cohort in self.cohorts if not cohort.finished]:
             raise SimulationStalledError(_stall_report(self.now_s, waiting))
-
-    @staticmethod
-    def _live(cohort: Cohort, story: Story) -> Story:
-        yield from story
-        cohort.finished = True
 
 
 def _stall_report(now_s: float, waiting: list[Cohort]) -> str:

@@ -4,42 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import simpy
-
-from trnsim.engine.shared_links import Route
+from trnsim.engine.arrivals import Arrival, Route
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
+    import simpy
+
+    from trnsim.engine.arrivals import Link
     from trnsim.engine.core import Cohort, Engine
     from trnsim.engine.courses import Course
 
 
-class Arrival(simpy.Event):
-    """An event whose moment is settled when its cause is known: a message sent, a collective complete."""
+class Message(Arrival):
+    """What one cohort sends to another.
 
-    ready_ps = -1
-    end_ps = -1
+    Parameters
+    ----------
+    sender, content
+        From whom it is and what; together they tell it from all others that its receiver waits for.
+    environment
+        Where it is on its way.
+    """
 
-    def happen_in(self, delay_ps: int) -> None:
-        """Let it happen after a delay."""
-        self.end_ps = self.env.now + delay_ps  # type: ignore[assignment]  # an int, since every delay is one
-        self._ok = True
-        self._value = None
-        self.env.schedule(self, delay=delay_ps)
+    def __init__(self, sender: Cohort, content: Hashable, environment: simpy.Environment) -> None:
+        self.env = environment
+        self.callbacks = []
+        self.sender = sender
+        self.content = content
 
-    def left(self, now_ps: int) -> int | None:
-        """Return how long it takes to happen, below 0 if it has happened; None if that is not settled."""
-        return self.end_ps - now_ps if self.end_ps >= 0 else None
-
-    def happen(self) -> None:
-        """Let it happen at once, as a part of the event that is going on."""
-        self.end_ps = self.env.now  # type: ignore[assignment]
-        self._ok = True
-        self._value = None
-        callbacks, self.callbacks = self.callbacks, None  # type: ignore[assignment]  # as SimPy does with what is over
-        for callback in callbacks:
-            callback(self)
+    def describe(self) -> str:
+        """Say who is to send what."""
+        gone = ", which has finished" if self.sender.finished else ""
+        return f"receives {self.content} from {self.sender.name}{gone}"
 
 
 class Call(Arrival):
@@ -48,7 +45,8 @@ class Call(Arrival):
     start_ps = -1
 
     def __init__(self, group: Collective, name: str, environment: simpy.Environment) -> None:
-        super().__init__(environment)
+        self.env = environment
+        self.callbacks = []
         self.group = group
         self.name = name
         self.joined_ps: dict[Cohort, int] = {}
@@ -75,15 +73,24 @@ class Collective:
         The axis along which the members differ, for reports.
     members
         How many members of one group belong to each cohort.
+
+    Attributes
+    ----------
+    is_one_cohort
+        Whether they all belong to one, and so are always together.
     """
 
     def __init__(self, axis: str, members: Mapping[Cohort, int]) -> None:
         self.axis = axis
         self.members = dict(members)
         self.size = sum(members.values())
-        self.route = Route(lambda kind: [link for cohort in members for link in cohort.links(kind)])
+        self.is_one_cohort = len(self.members) == 1
+        self.route = Route(self._links)
         self._open: dict[Hashable, Call] = {}
         self._waiting: list[tuple[Call, Course]] = []
+
+    def _links(self, kind: str) -> list[Link]:
+        return [link for cohort in self.members for link in cohort.links(kind)]
 
     def call(self, engine: Engine, name: str, key: Hashable) -> Call:
         """Return the open call of that key, a new one if nobody has joined it yet."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from array import array
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from trnsim.engine.operations import Operation
+
+
+_packed = Struct("3q").pack
 
 
 class Row(NamedTuple):
@@ -43,7 +47,7 @@ class Log:
     def add(self, operation: Operation, start_ps: int, ready_ps: int, end_ps: int) -> None:
         """Append one row."""
         self.operations.append(operation)
-        self.times_ps.extend((start_ps, ready_ps, end_ps))
+        self.times_ps.frombytes(_packed(start_ps, ready_ps, end_ps))  # half of what `extend` takes
 
     def extend(self, other: Log, later_ps: int, instead: Mapping[int, Operation]) -> None:
         """Append all rows of another log, later by some time, with other operations instead of some, by identity."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from trnsim.engine.core import Story
-    from trnsim.engine.groups import Arrival, Call, Collective
+    from trnsim.engine.groups import Call, Collective, Message
     from trnsim.engine.operations import Transfer, Wait
     from trnsim.engine.post import ExchangesOf
 
@@ -107,7 +107,9 @@ class MessageCohort(Cohort):
             else:
                 start = self.engine.now_ps
                 call = self._post.join(group, self, piece.wait.name, (activity.name, key, number), piece.transfer)
-                yield from self._block(call, call.describe)
+                self._awaits = call
+                yield call
+                self._awaits = None
                 self.log.add(piece.wait, start, max(start, call.ready_ps), self.engine.now_ps)
 
     def launch(
@@ -116,5 +118,8 @@ class MessageCohort(Cohort):
         """Join a collective that runs beside the rank's own work: at once, or as soon as it is through with another."""
         return self._post.join(group, self, wait.name, key, transfer, after=after)
 
-    def _deliver(self, receiver: Cohort, transfer: Transfer, message: Arrival) -> None:
+    def _push(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> Message:
+        message = receiver._message((self, content))  # noqa: SLF001  # as a cohort does
+        message.ready_ps = self.engine.now_ps
         self._post.deliver(self, receiver, transfer, lambda at_ps: message.happen_in(at_ps - self.engine.now_ps))
+        return message

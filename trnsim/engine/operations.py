@@ -124,6 +124,11 @@ class Activity(Record, dict=True):
     def _courses(self) -> dict[int, Course]:
         return {}
 
+    @cached_property
+    def whole_course(self) -> Course:
+        """What all parts are to the links."""
+        return self.course()
+
     @property
     def duration_s(self) -> float:
         """Length in seconds when nobody keeps the group waiting."""
@@ -131,14 +136,15 @@ class Activity(Record, dict=True):
 
     def course(self, first: int = 0) -> Course:
         """Return what the parts from number `first` on are to the links."""
-        if first not in self._courses:
+        found = self._courses.get(first)
+        if found is None:
             stints = (
                 stint
                 for part in self.parts[first:]
                 for stint in (part.transfer.course.stints if part.transfer else (Stint("", part.duration_ps),))
             )
-            self._courses[first] = Course(stints)
-        return self._courses[first]
+            found = self._courses[first] = Course(stints)
+        return found
 
 
 class Wait(Record):

@@ -7,164 +7,23 @@ they and all that they may meet are followed from stint to stint.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-import simpy
+from simpy.events import NORMAL
 
+from trnsim.engine.arrivals import FULL, Alarm, Arrival
 from trnsim.engine.sharing import fair_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import simpy
 
     from trnsim.engine.agenda import Agenda
+    from trnsim.engine.arrivals import Route
     from trnsim.engine.courses import Course
 
-_FULL = 10**9
-"""The rate of a transfer that has its links to itself; also what a link can give."""
-
 _NEVER_PS = 2**63
-
-
-class Link:
-    """One direction of the links of a kind at a rank, and the transfers that are or will be on it."""
-
-    __slots__ = ("users",)
-
-    def __init__(self) -> None:
-        self.users: dict[_Stream, None] = {}
-
-    def situation(self, now_ps: int) -> Hashable:
-        """Return who is on it and how far, times counted from now."""
-        return tuple(stream.situation(now_ps) for stream in self.users)
-
-
-class Route:
-    """The links that a transfer takes at once.
-
-    Parameters
-    ----------
-    of_kind
-        From a kind to the links of that kind.
-    """
-
-    __slots__ = ("_found", "_of_kind", "_together")
-
-    def __init__(self, of_kind: Callable[[str], Iterable[Link]]) -> None:
-        self._of_kind = of_kind
-        self._found: dict[str, tuple[Link, ...]] = {}
-        self._together: dict[tuple[str, ...], tuple[Link, ...]] = {}
-
-    def links(self, kind: str) -> tuple[Link, ...]:
-        """Return the links of one kind."""
-        found = self._found.get(kind)
-        if found is None:
-            found = self._found[kind] = tuple(self._of_kind(kind))
-        return found
-
-    def all_links(self, kinds: tuple[str, ...]) -> tuple[Link, ...]:
-        """Return the links of several kinds."""
-        found = self._together.get(kinds)
-        if found is None:
-            found = self._together[kinds] = tuple(link for kind in kinds for link in self.links(kind))
-        return found
-
-
-class _Stream:
-    """A transfer under way.
-
-    Attributes
-    ----------
-    everywhere
-        All links that it is or will be on.
-    index, left
-        The stint it is in, and what is left of it in picoseconds times the full rate.
-    rate, since_ps
-        How fast that goes, and since when.
-    whole
-        Whether it goes at the full rate to its end, as far as is known; the alarm is for that end, else for its stint's.
-    alarm, watch
-        When that is, and when it will meet another if nothing changes.
-    """
-
-    index = 0
-    rate = _FULL
-    whole = True
-    alarm: _Alarm | None = None
-    watch: _Alarm | None = None
-
-    def __init__(self, course: Course, route: Route, over: Callable[[], None], now_ps: int) -> None:
-        self.course = course
-        self.route = route
-        self.everywhere = route.all_links(course.kinds)
-        self.over = over
-        self.left = course.stints[0].work_ps * _FULL
-        self.since_ps = now_ps
-
-    @property
-    def here(self) -> tuple[Link, ...]:
-        """The links of the stint it is in."""
-        kind = self.course.stints[self.index].kind
-        return self.route.links(kind) if kind else ()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is left."""
-        return self.left <= 0 and self.index == len(self.course.stints) - 1
-
-    def situation(self, now_ps: int) -> Hashable:
-        """Return which way it goes, how far and how fast, and when it is to be looked at, counted from now."""
-        alarms = tuple(alarm and alarm.at_ps - now_ps for alarm in (self.alarm, self.watch))
-        return id(self.course), id(self.route), self._done(now_ps), self.rate, self.whole, alarms
-
-    def _done(self, now_ps: int) -> int:
-        return self.course.ends_ps[self.index] * _FULL - self.left + self.rate * (now_ps - self.since_ps)
-
-    def advance(self, now_ps: int) -> None:
-        """Do what was due since the last look; only with the links to itself can that be several stints."""
-        if now_ps == self.since_ps:
-            return
-        ends_ps, done = self.course.ends_ps, self._done(now_ps)
-        self.since_ps = now_ps
-        self.index = min(bisect_right(ends_ps, done // _FULL, lo=self.index), len(ends_ps) - 1)
-        self.left = ends_ps[self.index] * _FULL - done
-
-    def remaining_ps(self) -> int:
-        """Return how long all that is left takes without company."""
-        return -(-self.left // _FULL) + self.course.duration_ps - self.course.ends_ps[self.index]
-
-    def busy_on(self, kind: str, horizon_ps: int) -> Iterator[tuple[int, int]]:
-        """Yield from when to when it will be on links of a kind, counted from now, if it has them to itself."""
-        ends_ps, stints = self.course.ends_ps, self.course.stints
-        passed_ps = ends_ps[self.index] - -(-self.left // _FULL)
-        start_ps = 0
-        for index in range(self.index, len(stints)):
-            if start_ps >= horizon_ps:
-                return
-            end_ps = ends_ps[index] - passed_ps
-            if stints[index].kind == kind:
-                yield start_ps, end_ps
-            start_ps = end_ps
-
-
-class _Alarm(simpy.Event):
-    """A moment at which a transfer is to be looked at; void if the transfer has another one by then."""
-
-    def __init__(
-        self,
-        environment: simpy.Environment | Agenda,
-        delay_ps: int,
-        at_ps: int,
-        stream: _Stream,
-        look: Callable[[_Alarm], None],
-    ) -> None:
-        self.env = environment  # type: ignore[assignment]  # it only schedules
-        self.callbacks = [look]  # called with this alarm
-        self._ok = True
-        self._value = None
-        self.at_ps = at_ps
-        self.stream = stream
-        environment.schedule(self, delay=delay_ps)
 
 
 class SharedLinks:
@@ -179,23 +38,24 @@ class SharedLinks:
     --------
     Two transfers of 6 ps share a link from 2 ps on: each is half as fast until the first ends.
 
+    >>> import simpy
+    >>> from trnsim.engine.arrivals import Link, Route
     >>> from trnsim.engine.courses import Course, stints_of
-    >>> environment, ends, link = simpy.Environment(), [], Link()
+    >>> environment, link = simpy.Environment(), Link("efa")
     >>> links, route = SharedLinks(environment), Route(lambda kind: [link])
-    >>> def start(own_ps):
-    ...     course = Course(stints_of(own_ps + 6, {"efa": 6}))
-    ...     links.carry(course, route, lambda: ends.append(environment.now))
-    >>> start(0), start(2)
-    (None, None)
+    >>> transfers = [Arrival(environment), Arrival(environment)]
+    >>> for own_ps, transfer in zip((0, 2), transfers):
+    ...     links.carry(Course(stints_of(own_ps + 6, {"efa": 6})), route, transfer)
     >>> environment.run()
-    >>> ends
+    >>> [transfer.end_ps for transfer in transfers]
     [10, 12]
     """
 
     def __init__(self, environment: simpy.Environment | Agenda) -> None:
         self._environment = environment
+        self._end_alone = self._at_own_end
 
-    def carry(self, course: Course, route: Route, over: Callable[[], None]) -> None:
+    def carry(self, course: Course, route: Route, arrival: Arrival) -> None:
         """Begin a transfer now.
 
         Parameters
@@ -204,90 +64,133 @@ class SharedLinks:
             At least one stint.
         route
             The links that the transfer takes at once.
-        over
-            Called when it ends.
+        arrival
+            Happens when the transfer ends.
         """
-        now_ps: int = self._environment.now  # type: ignore[assignment]  # an int, since every delay is one
-        stream = _Stream(course, route, over, now_ps)
-        is_alone = True
-        for link in stream.everywhere:
+        if not course.kinds:
+            arrival.happen_in(course.duration_ps)
+            return
+        arrival.course = course
+        arrival.since_ps = self._environment.now  # type: ignore[assignment]  # an int, since every delay is one
+        links = arrival.links = route.links if route.kinds is course.kinds else route.of_kinds(course.kinds)
+        alone, is_alone = (arrival,), True
+        for link in links:
             if link.users:
+                link.users += alone
                 is_alone = False
-            link.users[stream] = None
+            else:
+                link.users = alone
         if is_alone:
-            self._ring(stream, now_ps, course.duration_ps)
+            arrival.callbacks.insert(0, self._end_alone)
+            self._environment.schedule(arrival, NORMAL, course.duration_ps)
         else:
-            self._look_at([stream])
+            arrival.has_met = True
+            self._look_at([arrival])
 
-    def _look_at(self, streams: Iterable[_Stream]) -> None:
+    def _look_at(self, arrivals: Iterable[Arrival]) -> None:
         """Settle anew what comes next for these transfers and all that they meet."""
-        seen: dict[_Stream, None] = {}
-        for stream in streams:
-            if stream not in seen:
-                company = _company(stream)
+        seen: dict[Arrival, None] = {}
+        for arrival in arrivals:
+            if arrival not in seen:
+                company = _company(arrival)
                 seen |= company
                 self._share(list(company))
 
-    def _share(self, streams: list[_Stream]) -> None:
+    def _share(self, arrivals: list[Arrival]) -> None:
         """Give transfers that may meet their rates, and settle when to look again."""
-        now_ps: int = self._environment.now  # type: ignore[assignment]  # an int, since every delay is one
-        for stream in streams:
-            stream.advance(now_ps)
-            stream.rate = _FULL
-        meet = len(streams) > 1 and _meet_now(streams)
-        for stream in streams:
-            stream.whole = not meet
-            self._ring(stream, now_ps, max(0, -(-stream.left // stream.rate)) if meet else stream.remaining_ps())
-        if len(streams) > 1 and not meet and (meeting_ps := _next_meeting_ps(streams)) is not None:
-            self._watch(streams[0], now_ps, meeting_ps)
+        now_ps: int = self._environment.now  # type: ignore[assignment]
+        for arrival in arrivals:
+            if not arrival.has_met:
+                arrival.meet()
+            if arrival.since_ps < now_ps:
+                arrival.advance(now_ps)
+            arrival.rate = FULL
+        if len(arrivals) > 1 and _meet_now(arrivals):
+            for arrival in arrivals:
+                arrival.whole = False
+                self._ring(arrival, now_ps, max(0, -(-arrival.left // arrival.rate)))
+            return
+        for arrival in arrivals:
+            if arrival.at_ps < 0 or not arrival.whole:  # else its alarm is set for its end
+                arrival.whole = True
+                self._ring(arrival, now_ps, arrival.remaining_ps())
+        if len(arrivals) > 1 and (meeting_ps := _next_meeting_ps(arrivals)) is not None:
+            self._watch(arrivals[0], now_ps, meeting_ps)
 
-    def _ring(self, stream: _Stream, now_ps: int, delay_ps: int) -> None:
+    def _ring(self, arrival: Arrival, now_ps: int, delay_ps: int) -> None:
         """Set the alarm of a transfer; what was set before is void, unless it is for the same moment."""
         at_ps = now_ps + delay_ps
-        if stream.alarm is None or stream.alarm.at_ps != at_ps:
-            stream.alarm = _Alarm(self._environment, delay_ps, at_ps, stream, self._at_end)
+        if arrival.at_ps != at_ps:
+            arrival.at_ps = at_ps
+            arrival.alarm = Alarm(at_ps, arrival, self._at_alarm)
+            self._environment.schedule(arrival.alarm, NORMAL, delay_ps)
 
-    def _watch(self, stream: _Stream, now_ps: int, delay_ps: int) -> None:
+    def _watch(self, arrival: Arrival, now_ps: int, delay_ps: int) -> None:
         at_ps = now_ps + delay_ps
-        if stream.watch is None or stream.watch.at_ps != at_ps:
-            stream.watch = _Alarm(self._environment, delay_ps, at_ps, stream, self._at_meeting)
+        if arrival.watch is None or arrival.watch.at_ps != at_ps:
+            arrival.watch = Alarm(at_ps, arrival, self._at_meeting)
+            self._environment.schedule(arrival.watch, NORMAL, delay_ps)
 
-    def _at_meeting(self, alarm: _Alarm) -> None:
-        if alarm.stream.watch is alarm:
-            self._look_at([alarm.stream])
+    def _at_meeting(self, alarm: Alarm) -> None:
+        if alarm.arrival.watch is alarm:
+            self._look_at([alarm.arrival])
 
-    def _at_end(self, alarm: _Alarm) -> None:
-        """End a transfer, or look at it again if only a stint is over."""
-        stream = alarm.stream
-        if stream.alarm is not alarm:
+    def _at_own_end(self, event: simpy.Event) -> None:
+        """End a transfer at the moment that was foreseen when it began, unless it has met others that put it off."""
+        arrival: Arrival = event  # type: ignore[assignment]
+        if not arrival.has_met:
+            for link in arrival.links:
+                link.users = ()
+        elif arrival.alarm is None and self._is_over(arrival):
+            self._leave(arrival)
+        else:
+            arrival.go_on()
+            if arrival.alarm is None:
+                self._look_at([arrival])
             return
-        stream.alarm = None
-        if not stream.whole:
-            stream.advance(self._environment.now)  # type: ignore[arg-type]
-            if not stream.is_over:
-                self._look_at([stream])
-                return
-        stream.watch = None
-        met: dict[_Stream, None] = {}
-        for link in stream.everywhere:
-            del link.users[stream]
-            if link.users:
-                met |= link.users
+        arrival.end_ps = self._environment.now  # type: ignore[assignment]
+
+    def _at_alarm(self, alarm: Alarm) -> None:
+        """End a transfer, or look at it again if only a stint is over."""
+        arrival = alarm.arrival
+        if arrival.alarm is not alarm:
+            return
+        if self._is_over(arrival):
+            self._leave(arrival)
+            arrival.happen()
+        else:
+            self._look_at([arrival])
+
+    def _is_over(self, arrival: Arrival) -> bool:
+        """Say whether a transfer ends now; if not, its alarm is spent."""
+        if not arrival.whole:
+            arrival.advance(self._environment.now)  # type: ignore[arg-type]
+            if not arrival.is_through:
+                arrival.at_ps = -1
+                return False
+        return True
+
+    def _leave(self, arrival: Arrival) -> None:
+        """Take a transfer that is over from its links."""
+        arrival.alarm = arrival.watch = None
+        met: dict[Arrival, None] = {}
+        for link in arrival.links:
+            link.users = tuple([other for other in link.users if other is not arrival])
+            met.update(dict.fromkeys(link.users))
         if met and not _have_been_alone(met):
             self._look_at(met)
-        stream.over()
 
 
-def _have_been_alone(streams: Iterable[_Stream]) -> bool:
+def _have_been_alone(arrivals: Iterable[Arrival]) -> bool:
     """Say whether nothing changes for these transfers when another is over: none shares a link, nor will."""
-    return all(stream.whole and all(len(link.users) == 1 for link in stream.everywhere) for stream in streams)
+    return all(arrival.whole and all(len(link.users) == 1 for link in arrival.links) for arrival in arrivals)
 
 
-def _company(stream: _Stream) -> dict[_Stream, None]:
+def _company(arrival: Arrival) -> dict[Arrival, None]:
     """Return a transfer with all that it may meet, and all that these may meet."""
-    found, new = {stream: None}, [stream]
+    found, new = {arrival: None}, [arrival]
     while new:
-        for link in new.pop().everywhere:
+        for link in new.pop().links:
             for other in link.users:
                 if other not in found:
                     found[other] = None
@@ -295,30 +198,30 @@ def _company(stream: _Stream) -> dict[_Stream, None]:
     return found
 
 
-def _meet_now(streams: Sequence[_Stream]) -> bool:
+def _meet_now(arrivals: Sequence[Arrival]) -> bool:
     """Share the links on which transfers are now; say whether there is one with several."""
-    active = [stream for stream in streams if stream.here]
-    used = [link for stream in active for link in stream.here]
+    active = [(arrival, here) for arrival in arrivals if (here := arrival.here)]
+    used = [link for _, here in active for link in here]
     number = {link: index for index, link in enumerate(dict.fromkeys(used))}
     if len(number) == len(used):
         return False
-    rates = fair_rates([_FULL] * len(number), [{number[link]: 1 for link in each.here} for each in active])
-    for stream, rate in zip(active, rates, strict=True):
-        stream.rate = rate
+    rates = fair_rates([FULL] * len(number), [{number[link]: 1 for link in here} for _, here in active])
+    for (arrival, _), rate in zip(active, rates, strict=True):
+        arrival.rate = rate
     return True
 
 
-def _next_meeting_ps(streams: Sequence[_Stream]) -> int | None:
+def _next_meeting_ps(arrivals: Sequence[Arrival]) -> int | None:
     """Return how long it takes until two are on one link, if that is before one of them ends."""
-    horizon_ps = first_ps = min(stream.remaining_ps() for stream in streams)
-    looked: set[_Stream] = set()
-    for one in streams:
+    horizon_ps = first_ps = min([arrival.remaining_ps() for arrival in arrivals])
+    looked: set[Arrival] = set()
+    for one in arrivals:
         looked.add(one)
-        for kind in one.course.kinds:
-            others = {other: None for link in one.route.links(kind) for other in link.users if other not in looked}
-            for other in others:
-                overlap_ps = _first_overlap_ps(one.busy_on(kind, first_ps), other.busy_on(kind, first_ps))
-                first_ps = min(first_ps, overlap_ps)
+        crowded = [link for link in one.links if len(link.users) > 1]
+        others = dict.fromkeys([(link.kind, other) for link in crowded for other in link.users if other not in looked])
+        for kind, other in others:
+            overlap_ps = _first_overlap_ps(one.busy_on(kind, first_ps), other.busy_on(kind, first_ps))
+            first_ps = min(first_ps, overlap_ps)
     return first_ps if first_ps < horizon_ps else None
 
 

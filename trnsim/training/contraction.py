@@ -167,7 +167,7 @@ class Contraction(Record):
         planner = Planner(self.spec, {}, is_paced=True)
         while True:
             teams = Teams(self, planner, bodies)
-            if not teams.late:
+            if not (teams.late and teams.holds):
                 return teams
             self = self.with_late(teams.late)  # noqa: PLW0642
 
@@ -199,8 +199,6 @@ def contract(
     wrong = blemishes(spec, leaving, blocks)
     links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish[1:] != ((), ())}
     payers = Replicas(spec, leaving, meeting_tier, blocks, links)
-    if not spec.slow and len(payers.classes) == 1:
-        return None
     nodes = _nodes(spec, communication, stages, payers)
     rows = _rows(nodes, payers, sizes)
     tails = _tails(spec, nodes, rows)
@@ -216,6 +214,8 @@ def contract(
         return tolls[each.like], kinds[each.first].speeds if each.first in kinds else ()
 
     sorts, of_class = sorts_of(teams, wrong, told)
+    if not spec.slow and len(sorts) == 1:
+        return None
 
     def sort_of(replica: int) -> int:
         return of_class[teams.class_of(replica)]

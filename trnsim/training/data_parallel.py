@@ -59,16 +59,19 @@ class Exchanges(Record):
 
     def gathers(self, turn: Pass, *, is_first: bool) -> bool:
         """Whether a pass waits for weights; `is_first` says that it is the first through its virtual stage in the step."""
+        if not self.gather or not self.sharding.gathers_in_passes:
+            return False
         again = self.sharding.zero == 3 and self.sharding.reshard_after_forward
-        return bool(self.gather) and self.sharding.gathers_in_passes and (again or (turn.kind == "F" and is_first))
+        return again or (turn.kind == "F" and is_first)
 
     def reduces(self, *, is_last: bool) -> bool:
         """Whether gradients leave during a backward pass; `is_last` says that it completes those of the step.
 
         Shared gradients leave in every pass, since a rank keeps its share of their sum only.
         """
-        beside = self.sharding.zero >= 2 or (is_last and self.sharding.overlap != "none")
-        return bool(self.reduce) and beside
+        if not self.reduce:
+            return False
+        return self.sharding.zero >= 2 or (is_last and self.sharding.overlap != "none")
 
 
 class Launched(NamedTuple):
@@ -122,17 +125,25 @@ class DataParallel(Struct):
             for number, launch in _last_first(self.exchanges.gather):
                 self.gathering[number] = self._launch(launch, "weights", number)
 
-    def forward(self, turn: Pass, work: StagePasses, *, is_first: bool) -> Story:
-        """Run a forward pass, waiting for each bucket of weights where they are gathered for it."""
-        if self.exchanges.gathers(turn, is_first=is_first):
+    def forward(self, turn: Pass, work: StagePasses, *, is_border: bool) -> Story:
+        """Run a forward pass, waiting for each bucket of weights where they are gathered for it.
+
+        `is_border` says that it is the first through its virtual stage in the step.
+        """
+        if self.exchanges.gathers(turn, is_first=is_border):
             return self._in_parts(turn, work.forward_segments, work.buckets[::-1], reduces=False, gathers=True)
         return self.rank.perform(work.forward, self.tensor, turn)
 
-    def backward(self, turn: Pass, work: StagePasses, *, is_last: bool) -> Story:
-        """Run a backward pass, launching the reduction of each bucket that is complete."""
-        gathers, reduces = self.exchanges.gathers(turn, is_first=False), self.exchanges.reduces(is_last=is_last)
+    def backward(self, turn: Pass, work: StagePasses, *, is_border: bool) -> Story:
+        """Run a backward pass, launching the reduction of each bucket that is complete.
+
+        `is_border` says that it is the last through its virtual stage in the step.
+        """
+        gathers, reduces = self.exchanges.gathers(turn, is_first=False), self.exchanges.reduces(is_last=is_border)
         if gathers or reduces:
-            return self._in_parts(turn, work.segments, work.buckets, reduces=reduces, gathers=gathers, is_last=is_last)
+            return self._in_parts(
+                turn, work.segments, work.buckets, reduces=reduces, gathers=gathers, is_last=is_border
+            )
         return self.rank.perform(work.backward, self.tensor, turn)
 
     def finish(self) -> Story:

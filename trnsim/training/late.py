@@ -1,233 +1,300 @@
 """Late replicas: still at work when gradients of their stage are being reduced, on links that both use.
 
 The last gradient that a stage sends back may still be on its way when the last replica of all has come to the reduction,
-which then is slower on some tensor ranks than on others, and so is the message. A late replica is therefore simulated
-together with the tails: its tensor groups leave all passes together as ever, but each of their ranks has links of its own.
+which then is slower on some tensor ranks than on others, and so is the message. Late replicas are therefore replayed
+together, and with the reductions that they meet. Their tensor groups leave all passes together as ever, but where they
+meet reductions each of their ranks has links of its own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
-from trnsim.engine import Arrival, Cohort, Collective, Route
-from trnsim.training.bodies import Team
-from trnsim.training.steady import Steady
-from trnsim.training.story import Neighbourhood
+from trnsim.engine import Link, Route
+from trnsim.training.players import Player, Stage, Way
+from trnsim.training.replay import Recurrence, connect
+from trnsim.training.story import LAST
+from trnsim.training.tracks import BACKWARD, Track
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator
+    from collections.abc import Collection, Hashable, Mapping, Sequence
 
-    from trnsim.engine import Activity, Call, Engine, Story, Transfer, Wait
-    from trnsim.engine.shared_links import Link
-    from trnsim.training.bodies import Entrant
+    from trnsim.engine import Agenda, Course, Transfer
+    from trnsim.training.bodies import Entrant, Place
     from trnsim.training.story import RankPlan
-    from trnsim.training.tails import Tail
     from trnsim.training.views import Entry, Roster
 
-__all__ = ["LateRank", "LateReplica", "LateTeam"]
+__all__ = ["LateRank", "LateReplica", "LateTrack", "Reductions", "late_ranks"]
 
 
-class LateRank(Cohort):
-    """The links of one rank of a late replica, and what it does by itself at the end of its passes.
+class LateRank:
+    """A rank of a late replica in a stage that meets reductions, or gets the last gradient from such a stage.
 
-    Attributes
+    Parameters
     ----------
     plan
         Its own.
-    tail
-        Its tail.
-    came
-        The last gradient that it receives; None in the last stage.
-    sent
-        The last gradient that it sends; None in the first stage.
+    lane
+        The number of its tail in its stage.
+
+    Attributes
+    ----------
+    reductions
+        Those of its tail, if it meets them.
+    came_ps, sent_ps
+        When the last gradient came to it, and when that which it sends had come; None where there is none.
     """
 
-    def __init__(self, engine: Engine, plan: RankPlan, tail: Tail) -> None:
-        super().__init__(engine, tail.name, 1, f"of {tail.name}")
-        self.plan, self.tail = plan, tail
-        self.came: Arrival | None = None
-        self.sent: Arrival | None = None
+    def __init__(self, plan: RankPlan, lane: int) -> None:
+        self.lane = lane
+        self.reductions: Reductions | None = None
+        self.came_ps: int | None = None
+        self.sent_ps: int | None = None
+        self.head_ps = plan.activities[LAST].head_ps
+        self._links: tuple[dict[str, Link], dict[str, Link]] = {}, {}
+
+    def inward(self, kind: str) -> Link:
+        """Return its link of a kind on which messages come."""
+        return self._links[0].setdefault(kind, Link(kind))
+
+    def outward(self, kind: str) -> Link:
+        """Return its link of a kind on which messages leave."""
+        return self._links[1].setdefault(kind, Link(kind))
+
+    def both(self, kind: str) -> tuple[Link, Link]:
+        """Return its links of a kind."""
+        return self.inward(kind), self.outward(kind)
 
     def begins_ps(self, ready_ps: int) -> int:
         """Return when it begins its last pass, if it has been ready for it from a time on."""
-        return ready_ps if self.came is None else max(ready_ps, self.came.end_ps)
+        return ready_ps if self.came_ps is None else max(ready_ps, self.came_ps)
 
-    def joined_ps(self, ready_ps: int) -> int:
-        """Return when it is through with what it does in its last pass before the first collective."""
-        place = self.plan.turns[-1].virtual_stage
-        return self.begins_ps(ready_ps) + self.plan.passes[place].segments[0].head_ps
+    def situation(self, now_ps: int) -> Hashable:
+        """Return how far transfers are on its links, times counted from now."""
+        return tuple([link.situation(now_ps) for links in self._links for link in links.values()])
 
 
-class LateTeam(Team):
-    """The ranks of a tensor group in a late replica.
-
-    Parameters
-    ----------
-    each
-        Its ranks: one of each kind, or where they do not send the last gradient together, or get it, all in the order of
-        tensor ranks.
-    is_apart
-        Whether that is so, and each has links of its own.
+class LateTrack(Track):
+    """What a team did whose ranks are told apart at the end.
 
     Attributes
     ----------
-    last_rows
-        Rows of the log from the receipt of the last gradient on; 0 in the last stage.
+    ranks
+        The ranks, in the order of tensor ranks.
+    """
+
+    __slots__ = ("ranks",)
+
+    def __init__(self, plan: RankPlan, stage: Stage, ranks: Sequence[LateRank]) -> None:
+        super().__init__(plan, stage.met_ps)
+        self.ranks = ranks
+
+    @property
+    def last_rows(self) -> int:
+        """Rows of the log from the receipt of the last gradient on."""
+        return 1 + len(self.plan.activities) - LAST + (self.previous is not None)
+
+
+class Reductions:
+    """The reductions of a tail that late replicas meet, one after the other.
+
+    Parameters
+    ----------
+    agenda
+        Where time passes.
+    courses
+        What each is to the links.
+    others_ps
+        When the other replicas have come to each.
+    ranks
+        Those of late replicas.
+
+    Attributes
+    ----------
+    durations_ps
+        How long each took.
     """
 
     def __init__(
-        self, engine: Engine, stage: int, entrant: Entrant, each: tuple[LateRank, ...], *, is_apart: bool
+        self, agenda: Agenda, courses: Sequence[Course], others_ps: Sequence[int], ranks: Sequence[LateRank]
     ) -> None:
-        super().__init__(engine, stage, entrant)
-        self.each, self.is_apart = each, is_apart
-        self.last_rows = 0
-        self._last: Arrival | None = None
-        self._last_row: int | None = None
+        self.durations_ps: list[int] = []
+        self._agenda, self._courses = agenda, courses
+        self._missing = [len(ranks) + 1] * len(courses)
+        self._waiting: list[int] = []
+        self._start_ps = 0
+        self._route = Route(lambda kind: [link for rank in ranks for link in rank.both(kind)])
+        for rank in ranks:
+            rank.reductions = self
+        for number, at_ps in enumerate(others_ps):
+            agenda.add(max(at_ps, agenda.now), partial(self.join, number))
 
-    def live(self, near: Neighbourhood, steady: Steady) -> Story:
-        """Go through the passes."""
-        self.begun_ps = self.engine.now_ps
-        yield from super().live(near, steady)
-        self.last_rows = 0 if self._last_row is None else len(self.log) - self._last_row
+    def join(self, number: int) -> None:
+        """Let a rank, or all that are not late, come to one of them; the last starts it."""
+        self._missing[number] -= 1
+        if not self._missing[number]:
+            self._waiting.append(number)
+            if len(self._waiting) == 1:
+                self._start()
 
-    def links(self, kind: str) -> tuple[Link, ...]:
-        """Return the links of a kind of all its ranks."""
-        if not self.is_apart:
-            return super().links(kind)
-        return tuple(link for rank in self.each for link in rank.links(kind))
+    def _start(self) -> None:
+        self._start_ps = self._agenda.now
+        self._agenda.carry(self._courses[self._waiting[0]], self._route, self._end)
 
-    def situation(self, now_ps: int) -> Hashable:
-        """Return what it has posted, and how far transfers are on all links of its ranks."""
-        return super().situation(now_ps), tuple(rank.situation(now_ps) for rank in self.each)
-
-    def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
-        """Block until a message has arrived, and remember the last."""
-        message = self._message((sender, content))
-        row = len(self.log)
-        yield from super().receive(sender, wait, content)
-        if message is self._last:
-            self._last_row = row
-
-    def perform(self, activity: Activity, group: Collective | None = None, key: Hashable = None) -> Story:
-        """Spend the time of an activity; to the first after the last gradient each rank comes when it has that."""
-        row = self._last_row
-        if row is None or row != len(self.log) - 1 or group is None or activity.rendezvous is None:
-            return super().perform(activity, group, key)
-        return self._open(max(rank.joined_ps(self.log.times_ps[3 * row]) for rank in self.each), activity, group, key)
-
-    def launch(
-        self, group: Collective, wait: Wait, key: Hashable, transfer: Transfer, after: Call | None = None
-    ) -> Call:
-        """Let its ranks join the reductions of their tails."""
-        number = len(self.launches_ps)
-        for rank in self.each:
-            rank.tail.join(rank, number)
-        return super().launch(group, wait, key, transfer, after)
-
-    def _carry(self, receiver: Cohort, content: Hashable, transfer: Transfer) -> Arrival:
-        """Send a message; the last one, after which nothing is left but to wait for reductions, rank by rank."""
-        is_last = len(self.launches_ps) == len(self.plan.exchanges.reduce)
-        if not (is_last and isinstance(receiver, LateTeam) and self.is_apart and receiver.is_apart):
-            return super()._carry(receiver, content, transfer)
-        message = receiver._last = receiver._message((self, content))  # noqa: SLF001  # of its own class
-        message.ready_ps = self.engine.now_ps
-        under_way = set(self.each)
-        for rank, other in zip(self.each, receiver.each, strict=True):
-            rank.sent = other.came = Arrival(self.engine.environment)
-            rank.sent.callbacks.append(_when_all(under_way, rank, message.happen))
-        for rank, other in zip(self.each, receiver.each, strict=True):
-            self.engine.carry(transfer.course, _route(rank, other), rank.sent)  # type: ignore[arg-type]  # set above
-        return message
+    def _end(self) -> None:
+        self.durations_ps.append(self._agenda.now - self._start_ps)
+        del self._waiting[0]
+        if self._waiting:
+            self._start()
 
 
-def _when_all(under_way: set[LateRank], rank: LateRank, over: Callable[[], None]) -> Callable[[object], None]:
-    def arrived(_: object) -> None:
-        under_way.remove(rank)
-        if not under_way:
-            over()
-
-    return arrived
-
-
-def _route(sender: Cohort, receiver: Cohort) -> Route:
-    return Route(lambda kind: (sender.links(kind)[0], receiver.links(kind)[1]))
-
-
-class LateReplica:
-    """The passes of a late replica in the engine of the tails.
+class _LatePlayer(Player):
+    """A team whose ranks are told apart at the end.
 
     Parameters
     ----------
-    engine
-        The engine.
-    entry
-        The replica.
-    later_ps
-        How long that takes which will not be simulated, as it repeats itself: the teams begin so much later, to come to
-        the reductions in time.
-    apart
-        Stages in which ranks are told apart.
-
-    Attributes
-    ----------
-    teams
-        Its teams.
+    place, entrant, stage, agenda
+        As for a player.
+    ranks
+        The ranks, in the order of tensor ranks.
     """
 
-    def __init__(self, engine: Engine, entry: Entry, later_ps: int, apart: Collection[int]) -> None:
-        self._entry = entry
-        teams = self.teams = {
-            place: LateTeam(
-                engine,
-                place[0],
-                roster.entrant(entry.starts_ps[place], -later_ps),
-                _ranks(engine, roster),
-                is_apart=place[0] in apart,
-            )
-            for place, roster in entry.cast.items()
-        }
-        self._steady = Steady(engine, list(teams.values()))
-        groups = {
-            stage: Collective("tp", {team: team.ranks for (at, _), team in teams.items() if at == stage})
-            for stage in {stage for stage, _ in teams}
-        }
-        gradients = Collective("dp", {})
-        start_ps = entry.zero_ps + later_ps
-        for place, team in teams.items():
-            before, after = (None if other is None else teams[other] for other in entry.neighbours[place])
-            near = Neighbourhood(before, after, groups[place[0]], gradients, None, None)
-            engine.start(team, _from(engine, start_ps, team.live(near, self._steady)))
+    def __init__(self, place: Place, entrant: Entrant, stage: Stage, agenda: Agenda, ranks: Sequence[LateRank]) -> None:
+        super().__init__(place, entrant, stage, agenda)
+        self.ranks = ranks
+        self.track = LateTrack(entrant.plan, stage, ranks)
+        self.worked, self.left = self.track.worked_ps.kept, self.track.left_ps.kept
 
-    @property
-    def ranks(self) -> Iterator[LateRank]:
-        """Its ranks."""
-        return (rank for team in self.teams.values() for rank in team.each)
+    def links(self, kind: str) -> tuple[Link, ...]:
+        """Return the links of a kind on which messages come to its ranks."""
+        return tuple([rank.inward(kind) for rank in self.ranks])
+
+    def way_to(self, receiver: Player, kind: int, transfer: Transfer) -> Way:
+        """Return a way for messages to another team."""
+        if kind == BACKWARD and isinstance(receiver, _LatePlayer):
+            return _LateWay(self, receiver, transfer, self._agenda)
+        return super().way_to(receiver, kind, transfer)
+
+    def take(self, kind: int) -> None:
+        """Get a message; with the last gradient each rank goes on when it has it."""
+        if kind == BACKWARD and self._awaits == kind and self.ranks[0].came_ps is not None:
+            joined_ps = max(rank.begins_ps(self.since_ps) + rank.head_ps for rank in self.ranks)
+            self.heads_ps[LAST] = joined_ps - self._agenda.now
+        super().take(kind)
+
+    def leave(self) -> None:
+        """End a pass; at the end of a segment of the last, come to a reduction."""
+        if self.work >= LAST:
+            for rank in self.ranks:
+                if rank.reductions is not None:
+                    rank.reductions.join(self.work - LAST)
+        super().leave()
+
+    def situation(self, turn: int, now_ps: int) -> Hashable:
+        """Return how far it is in the passes, and what is on its links."""
+        return super().situation(turn, now_ps), tuple([rank.situation(now_ps) for rank in self.ranks])
+
+
+class _LateWay(Way):
+    """Gradients from one late team to another; the last goes rank by rank, as nothing follows it but reductions."""
+
+    def __init__(self, sender: _LatePlayer, receiver: _LatePlayer, transfer: Transfer, agenda: Agenda) -> None:
+        super().__init__(sender, receiver, BACKWARD, transfer, agenda)
+        self._from, self._to = sender, receiver
+        self._under_way = len(sender.ranks)
+
+    def set_out(self) -> None:
+        """Send a message."""
+        if self._from.work < LAST:
+            super().set_out()
+            return
+        for rank, other in zip(self._from.ranks, self._to.ranks, strict=True):
+            self._agenda.carry(self.course, _route(rank, other), partial(self._come_to, rank, other))
+
+    def _come_to(self, rank: LateRank, other: LateRank) -> None:
+        rank.sent_ps = other.came_ps = self._agenda.now
+        self._under_way -= 1
+        if not self._under_way:
+            self.come()
+
+
+def _route(sender: LateRank, receiver: LateRank) -> Route:
+    return Route(lambda kind: (sender.outward(kind), receiver.inward(kind)))
+
+
+class LateReplica:
+    """The passes of a late replica, beside those of others.
+
+    Parameters
+    ----------
+    agenda
+        Where time passes.
+    entry
+        The replica.
+    ranks
+        Its ranks in the stages in which they are told apart, by team.
+    later_ps
+        How long that takes which will not be replayed, as it repeats itself: the teams begin so much later, to come to the
+        reductions in time.
+    """
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        entry: Entry,
+        ranks: Mapping[Place, Sequence[LateRank]],
+        later_ps: int,
+    ) -> None:
+        self._entry = entry
+        teams = Counter(stage for stage, _ in entry.cast)
+        stages = {
+            stage: Stage(agenda, is_alone=count == 1 and (stage, 0) not in ranks) for stage, count in teams.items()
+        }
+        self._players: dict[Place, Player] = {}
+        for place, roster in entry.cast.items():
+            stage, entrant = stages[place[0]], roster.entrant(entry.starts_ps[place], -later_ps)
+            self._players[place] = (
+                _LatePlayer(place, entrant, stage, agenda, ranks[place])
+                if place in ranks
+                else Player(place, entrant, stage, agenda)
+            )
+        connect(self._players, entry.neighbours, links_are_shared=True)
+        self._actors = *self._players.values(), *stages.values()
+        self._recurrence = Recurrence(agenda, list(self._players.values()))
+        for place in ranks:
+            self._players[place].stage.kinds |= _reduced_on(self._players[place].entrant.plan)
+        for player in self._players.values():
+            player.get_ready()
+            agenda.add(entry.zero_ps + later_ps, player.begin)
 
     @property
     def later_ps(self) -> int:
-        """How long that takes which was not simulated."""
-        return self._steady.later_ps
-
-    def settle(self) -> None:
-        """Write into the logs what was not simulated, and note what was done; to be called when the run is over."""
-        self._steady.settle()
-        for team in self.teams.values():
-            team.shift(self.later_ps)
-        self._entry.note(self.teams, -self.later_ps)
+        """How long that takes which was not replayed."""
+        return self._recurrence.later_ps
 
     @property
     def repeated(self) -> int:
-        """Passes that were not simulated."""
-        return self._steady.turns
+        """Passes that were not replayed."""
+        return self._recurrence.turns
+
+    def settle(self) -> None:
+        """Note what was done; to be called when all is over."""
+        self._recurrence.settle()
+        self._entry.note({place: player.track for place, player in self._players.items()}, -self.later_ps)
+        for actor in self._actors:
+            actor.forget()
 
 
-def _ranks(engine: Engine, roster: Roster) -> tuple[LateRank, ...]:
-    return tuple(
-        LateRank(engine, plan, roster.tails[kind.lane]) for kind, plan in zip(roster.kinds, roster.own, strict=True)
-    )
+def _reduced_on(plan: RankPlan) -> frozenset[str]:
+    return frozenset(kind for launch in plan.exchanges.reduce for kind in launch.transfer.course.kinds)
 
 
-def _from(engine: Engine, start_ps: int, story: Story) -> Story:
-    if start_ps > engine.now_ps:
-        yield engine.environment.timeout(start_ps - engine.now_ps)
-    yield from story
+def late_ranks(entry: Entry, stages: Collection[int]) -> dict[Place, list[LateRank]]:
+    """Return the ranks of a late replica that are told apart, by team."""
+    return {place: _ranks(roster) for place, roster in entry.cast.items() if place[0] in stages}
+
+
+def _ranks(roster: Roster) -> list[LateRank]:
+    return [LateRank(plan, kind.lane) for kind, plan in zip(roster.kinds, roster.own, strict=True)]

@@ -147,7 +147,7 @@ class Player(_Actor):
     def links(self, kind: str) -> tuple[Link, ...]:
         """Return its links of a kind."""
         if kind not in self._links:
-            self._links[kind] = Link()
+            self._links[kind] = Link(kind)
         return (self._links[kind],)
 
     def get_ready(self) -> None:
@@ -171,6 +171,10 @@ class Player(_Actor):
                 return
             self._backlog[kind] -= 1
         self.stage.join(self)
+
+    def way_to(self, receiver: Player, kind: int, transfer: Transfer) -> Way:
+        """Return a way for messages to another team."""
+        return Way(self, receiver, kind, transfer, self._agenda)
 
     def take(self, kind: int) -> None:
         """Get a message: go on with it, or keep it for later."""

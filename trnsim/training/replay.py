@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Agenda
 from trnsim.schedules import repeats
-from trnsim.training.players import Player, Stage, Way
+from trnsim.training.players import Player, Stage
 from trnsim.training.tracks import BACKWARD, FORWARD, Cut
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trnsim.training.bodies import Entrant, Neighbours, Place
     from trnsim.training.story import RankPlan
 
-__all__ = ["Replay", "can_be_replayed"]
+__all__ = ["Recurrence", "Replay", "can_be_replayed", "connect"]
 
 
 class Replay:
@@ -51,15 +51,10 @@ class Replay:
         teams = Counter(stage for stage, _ in entrants)
         stages = {stage: Stage(agenda, is_alone=count == 1) for stage, count in teams.items()}
         players = {place: Player(place, entrant, stages[place[0]], agenda) for place, entrant in entrants.items()}
-        for place, player in players.items():
-            previous, following = (None if other is None else players[other] for other in neighbours[place])
-            _connect(player, previous, following, agenda)
-        if links_are_shared:
-            _share(players.values())
+        connect(players, neighbours, links_are_shared=links_are_shared)
+        recurrence = Recurrence(agenda, list(players.values()))
         for player in players.values():
             player.get_ready()
-        recurrence = _Recurrence(agenda, list(players.values()))
-        for player in players.values():
             agenda.add(0, player.begin)
         agenda.run()
         recurrence.settle()
@@ -122,14 +117,21 @@ def _goes_on(kind: int, sender: RankPlan, receiver: RankPlan) -> bool:
     return transfer is not None and sender.microbatches[kind] == receiver.microbatches[kind]
 
 
-def _connect(player: Player, previous: Player | None, following: Player | None, agenda: Agenda) -> None:
-    """Let a team send to its neighbours."""
-    plan = player.entrant.plan
-    for kind, other, transfer in (BACKWARD, previous, plan.send_gradient), (FORWARD, following, plan.send_activation):
-        if other is not None and transfer is not None:
-            player.sends[kind] = other.receives[kind] = Way(player, other, kind, transfer, agenda)
-            if kind == FORWARD:
-                player.track.following, other.track.previous = other.track, player.track
+def connect(players: Mapping[Place, Player], neighbours: Neighbours, *, links_are_shared: bool) -> None:
+    """Let teams send to their neighbours."""
+    for place, player in players.items():
+        previous, following = (None if other is None else players[other] for other in neighbours[place])
+        plan = player.entrant.plan
+        for kind, other, transfer in (
+            (BACKWARD, previous, plan.send_gradient),
+            (FORWARD, following, plan.send_activation),
+        ):
+            if other is not None and transfer is not None:
+                player.sends[kind] = other.receives[kind] = player.way_to(other, kind, transfer)
+                if kind == FORWARD:
+                    player.track.following, other.track.previous = other.track, player.track
+    if links_are_shared:
+        _share(players.values())
 
 
 def _share(players: Iterable[Player]) -> None:
@@ -151,7 +153,7 @@ class _Mark(NamedTuple):
     noted: tuple[int, ...]
 
 
-class _Recurrence:
+class Recurrence:
     """Looks for states of all teams that come again, as `Steady` does.
 
     Parameters

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from trnsim.schedules import repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable
 
     from trnsim.engine import Cohort, Engine
     from trnsim.training.story import Step
@@ -52,14 +52,12 @@ class _Repeat(NamedTuple):
 
 
 class Steady:
-    """Looks for steady states in the passes of cohorts.
+    """Looks for steady states in the passes of all cohorts of an engine.
 
     Parameters
     ----------
     engine
-        Their engine.
-    cohorts
-        Ranks that go through passes, and that nothing from outside reaches in them; by default all of the engine.
+        The engine; all its cohorts are ranks that go through passes.
 
     Attributes
     ----------
@@ -67,10 +65,9 @@ class Steady:
         Passes that were not simulated, of all cohorts.
     """
 
-    def __init__(self, engine: Engine, cohorts: Sequence[Cohort] | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.turns = 0
         self._engine = engine
-        self._cohorts = engine.cohorts if cohorts is None else cohorts
         self._steps: dict[Cohort, Step] = {}
         self._outlines: set[Hashable] = set()
         self._seen: dict[Hashable, _Mark] = {}
@@ -81,12 +78,14 @@ class Steady:
         """By how much the end of the run is later than simulated."""
         return sum(repeat.later_ps for repeat in self._repeats)
 
-    def begin(self, step: Step) -> None:
-        """Note that a rank begins a turn."""
-        if self._steps.get(step.rank) is not step:
-            self._steps[step.rank] = step
-        if step.rank is self._cohorts[0]:
-            self._engine.call_when_settled(self._look)
+    def follow(self, step: Step) -> bool:
+        """Note that a rank begins its passes; return whether it is the one at whose passes states are looked at."""
+        self._steps[step.rank] = step
+        return step.rank is self._engine.cohorts[0]
+
+    def look_when_settled(self) -> None:
+        """Look at the state as soon as nothing more happens at this time."""
+        self._engine.call_when_settled(self._look)
 
     def settle(self) -> None:
         """Write into the logs what was not simulated; to be called when the run is over."""
@@ -98,7 +97,7 @@ class Steady:
         """Compare the state of all ranks with those before; leave out what repeats."""
         steps = list(self._steps.values())
         leader = steps[0]
-        if len(steps) < len(self._cohorts) or any(other.step != leader.step or other.is_over for other in steps):
+        if len(steps) < len(self._engine.cohorts) or any(other.step != leader.step or other.is_over for other in steps):
             return
         now_ps = self._engine.now_ps
         outline = leader.step, *(step.outline(leader.turn, now_ps) for step in steps)

@@ -31,6 +31,30 @@ LAST = 2
 TIED_EMBEDDING = Wait("tied embedding gradients", "straggler_wait", "exposed_pp")
 
 
+class Direction(NamedTuple):
+    """Which way passes go through the pipeline, and what they hand on.
+
+    Attributes
+    ----------
+    what
+        Names what is handed on.
+    first, last, step
+        Virtual stages where that begins and ends, and from one to the next.
+    receive, send
+        How it is booked.
+    transfer
+        What it costs to send; None where no virtual stage of the rank does.
+    """
+
+    what: str
+    first: int
+    last: int
+    step: int
+    receive: Wait
+    send: Wait
+    transfer: Transfer | None
+
+
 class RankPlan(Record, dict=True):
     """What a rank does and what its own transfers are.
 
@@ -92,6 +116,16 @@ class RankPlan(Record, dict=True):
         (passes,) = self.passes.values()
         return passes.forward, passes.backward, *passes.segments
 
+    @cached_property
+    def forward(self) -> Direction:
+        """The way of activations."""
+        return Direction("activation", 0, self.end, 1, RECEIVE_ACTIVATION, SEND_ACTIVATION, self.send_activation)
+
+    @cached_property
+    def backward(self) -> Direction:
+        """The way of gradients."""
+        return Direction("gradient", self.end, 0, -1, RECEIVE_GRADIENT, SEND_GRADIENT, self.send_gradient)
+
 
 class Neighbourhood(NamedTuple):
     """With whom a rank deals: stages before and after it, and its groups; None where there is none.
@@ -130,7 +164,7 @@ def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int, steady:
         rank.end_step()
 
 
-class _Content(NamedTuple):
+class _Content(Record):
     """What a message holds, and for which pass."""
 
     what: str
@@ -181,21 +215,29 @@ class Step(Struct, eq=False):
         return self.turn >= len(self.plan.turns)
 
     def passes(self) -> Story:
-        """Go forward and backward in the order of the schedule."""
+        """Go forward and backward in the order of the schedule: receive, work, send the result on."""
+        rank, plan, near, steady = self.rank, self.plan, self.near, self.steady
+        turns, special = plan.turns, borders(plan.turns)
+        send = rank.send if plan.blocking_sends else rank.post
         self.data.begin()
-        turns = self.plan.turns
-        special = borders(turns)
+        leads = steady is not None and steady.follow(self)
         while self.turn < len(turns):
-            if self.steady is not None:
-                self.row = len(self.rank.log)
-                self.steady.begin(self)
+            self.row = len(rank.log.operations)
+            if steady is not None and leads:
+                steady.look_when_settled()
             turn, is_border = turns[self.turn], self.turn in special
             if self.skipped:
                 turn = turn._replace(microbatch=turn.microbatch - self.skipped)
-            if turn.kind == "F":
-                yield from self.forward(turn, is_first=is_border)
+            kind, microbatch, place = turn
+            if kind == "F":
+                way, source, target, work = plan.forward, near.previous, near.following, self.data.forward
             else:
-                yield from self.backward(turn, is_last=is_border)
+                way, source, target, work = plan.backward, near.following, near.previous, self.data.backward
+            if source is not None and place != way.first:
+                yield from rank.receive(source, way.receive, _Content(way.what, microbatch, place))
+            yield from work(turn, plan.passes[place], is_border=is_border)
+            if target is not None and way.transfer is not None and place != way.last:
+                yield from send(target, way.send, _Content(way.what, microbatch, place + way.step), way.transfer)
             self.turn += 1
 
     def leave_out(self, turns: int, times: int) -> int:
@@ -215,7 +257,7 @@ class Step(Struct, eq=False):
         now_ps
             From when times are counted.
         """
-        return self.turn - turn, len(self.rank.log) - self.row, self.rank.at_work_ps(now_ps)
+        return self.turn - turn, len(self.rank.log.operations) - self.row, self.rank.at_work_ps(now_ps)
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what waits for the rank and is on its way.
@@ -229,32 +271,6 @@ class Step(Struct, eq=False):
             if isinstance(content, _Content)
         )
         return messages, self.rank.situation(now_ps), self.data.situation(now_ps)
-
-    def forward(self, turn: Pass, *, is_first: bool) -> Story:
-        """Receive an activation, work, send the result on."""
-        rank, plan, near = self.rank, self.plan, self.near
-        _, microbatch, place = turn
-        if near.previous is not None and place > 0:
-            yield from rank.receive(near.previous, RECEIVE_ACTIVATION, _Content("activation", microbatch, place))
-        yield from self.data.forward(turn, plan.passes[place], is_first=is_first)
-        if near.following is not None and plan.send_activation is not None and place < plan.end:
-            content = _Content("activation", microbatch, place + 1)
-            yield from self._send(near.following, SEND_ACTIVATION, content, plan.send_activation)
-
-    def backward(self, turn: Pass, *, is_last: bool) -> Story:
-        """Receive a gradient, work, send the result back."""
-        rank, plan, near = self.rank, self.plan, self.near
-        _, microbatch, place = turn
-        if near.following is not None and place < plan.end:
-            yield from rank.receive(near.following, RECEIVE_GRADIENT, _Content("gradient", microbatch, place))
-        yield from self.data.backward(turn, plan.passes[place], is_last=is_last)
-        if near.previous is not None and plan.send_gradient is not None and place > 0:
-            content = _Content("gradient", microbatch, place - 1)
-            yield from self._send(near.previous, SEND_GRADIENT, content, plan.send_gradient)
-
-    def _send(self, receiver: Cohort, wait: Wait, content: _Content, transfer: Transfer) -> Story:
-        send = self.rank.send if self.plan.blocking_sends else self.rank.post
-        return send(receiver, wait, content, transfer)
 
     def update(self) -> Story:
         """Finish messages and reductions, update the weights, gather them."""

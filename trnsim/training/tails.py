@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trnsim.engine import Cohort, Collective
+from trnsim.engine import Cohort, Collective, Transfer, seconds
 from trnsim.training.data_parallel import Launched
 from trnsim.training.story import Neighbourhood, RankPlan, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from trnsim.engine import Call, Engine, Story, Wait
 
@@ -36,23 +36,11 @@ class Tail(Cohort):
         self.update_ps = 0
         self.calls: list[list[tuple[Wait, Call]]] = []
         self._together = Collective("dp", {self: ranks})
-        self._reducing = self._together
 
-    def enter(self, engine: Engine, late: Iterable[Cohort]) -> None:
-        """Begin a step in an engine, where ranks of late replicas join the reductions by themselves."""
+    def enter(self, engine: Engine) -> None:
+        """Begin a step in an engine."""
         self.engine = engine
         engine.cohorts.append(self)
-        self._reducing = Collective("dp", {self: self.ranks, **dict.fromkeys(late, 1)})
-
-    def forget_step(self) -> None:
-        """Be as if the last step had not been."""
-        self.calls.pop()
-        self.step_ends.pop()
-
-    def join(self, rank: Cohort, number: int) -> None:
-        """Let a rank of a late replica join the reduction of a bucket, for which the other replicas are waited for."""
-        launch = self.plan.exchanges.reduce[number]
-        rank.launch(self._reducing, launch.wait, (len(self.calls) - 1, number), launch.transfer)
 
     @property
     def buckets(self) -> int:
@@ -71,17 +59,21 @@ class Tail(Cohort):
         """Return when the first reduction of a step began."""
         return self.calls[step][0][1].start_ps
 
-    def live(self, launches_ps: Sequence[int], passed_ps: int, tied: Collective | None) -> Story:
+    def live(
+        self, launches_ps: Sequence[int], passed_ps: int, tied: Collective | None, met_ps: Sequence[int] | None
+    ) -> Story:
         """Wait for the reductions of a step, update, gather.
 
         Parameters
         ----------
         launches_ps
-            When the last rank has the gradients of each bucket, late replicas left out.
+            When the last rank has the gradients of each bucket.
         passed_ps
             When the last rank has ended its passes.
         tied
             With whom it waits to sum the gradients of a tied embedding, or None.
+        met_ps
+            How long reductions take that late replicas meet; None where there are none.
         """
         plan = self.plan.updated_in(self.update_ps if self.plan.exchanges.gather else 0)
         step = len(self.calls)
@@ -90,8 +82,9 @@ class Tail(Cohort):
         if plan.exchanges.reduces(is_last=True):
             for number, (launch, at_ps) in enumerate(zip(plan.exchanges.reduce, launches_ps, strict=True)):
                 yield from self._until(at_ps)
-                call = self.launch(self._reducing, launch.wait, (step, number), launch.transfer)
-                trainer.data.pending.append(Launched(call, launch.wait, launch.transfer))
+                transfer = launch.transfer if met_ps is None else Transfer(seconds(met_ps[number]))
+                call = self.launch(self._together, launch.wait, (step, number), transfer)
+                trainer.data.pending.append(Launched(call, launch.wait, transfer))
         else:
             yield from self._until(passed_ps)
         yield from trainer.update()

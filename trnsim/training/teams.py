@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from trnsim.engine import Cohort, Collective
+from trnsim.engine import Agenda, Cohort, Collective
 from trnsim.training.cohorts import Member
 from trnsim.training.folding import Node
-from trnsim.training.late import LateReplica
+from trnsim.training.late import LateReplica, Reductions, late_ranks
+from trnsim.training.replay import Replay
 from trnsim.training.tails import Tail
 from trnsim.training.views import Entry, Kind, Roster, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trnsim.engine import Engine
     from trnsim.training.bodies import Bodies, Neighbours, Place
     from trnsim.training.cohorts import Planner
     from trnsim.training.contraction import Contraction
@@ -74,33 +74,56 @@ class Teams:
         entries = list(map(self._entry, self._casts, self.found.sorts))
         late = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if sort.is_late]
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
-        replicas = self._play_together(late, [entry.body.later_ps for entry in late], others)
-        for replica in replicas:
-            replica.settle()
         for entry in others:
             entry.note(entry.body.teams, entry.zero_ps)
-        teams = {id(entry.body): len(entry.body.teams) for entry in entries}
-        self.cohorts = max(self.cohorts, len(self._tails) + sum(teams.values()) + sum(len(r.teams) for r in replicas))
-        self.repeated += sum(replica.repeated for replica in replicas)
-        self._look_back(step, entries)
-
-    def _play_together(
-        self, late: Sequence[Entry], later_ps: Sequence[int], others: Sequence[Entry]
-    ) -> list[LateReplica]:
-        """Simulate late replicas and the tails."""
-        engine = self._bodies.new_engine(min(entry.zero_ps for entry in (*late, *others)))
-        replicas = [
-            LateReplica(engine, entry, later, self.found.by_tensor) for entry, later in zip(late, later_ps, strict=True)
-        ]
-        self._start_tails(engine, [rank for replica in replicas for rank in replica.ranks], others)
+        met = self._play_late(late, [entry.body.later_ps for entry in late], others) if late else {}
+        engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
+        launches, passed = self._arrivals(entries)
+        for tail in self._tails.values():
+            tail.enter(engine)
+            story = tail.live(launches[tail], passed[tail], self._tied.get(tail), met.get(tail))
+            engine.start(tail, story)
         engine.run()
         self.events += engine.events
+        teams = {id(entry.body): len(entry.body.teams) for entry in entries}
+        self.cohorts = max(self.cohorts, len(self._tails) + sum(teams.values()))
+        self._look_back(step, entries)
+
+    def _play_late(
+        self, late: Sequence[Entry], later_ps: Sequence[int], others: Sequence[Entry]
+    ) -> dict[Tail, list[int]]:
+        """Replay late replicas together, and with the reductions that they meet; return how long these take."""
+        agenda = Agenda(min(entry.zero_ps for entry in (*late, *others)))
+        ranks = [late_ranks(entry, self.found.by_tensor) for entry in late]
+        met = self._reductions(agenda, ranks, others)
+        replicas = [LateReplica(agenda, *each) for each in zip(late, ranks, later_ps, strict=True)]
+        agenda.run()
+        self.events += agenda.events
         found_ps = [replica.later_ps for replica in replicas]
-        if found_ps == later_ps:
-            return replicas
-        for tail in self._tails.values():  # steady states were found at other times than alone
-            tail.forget_step()
-        return self._play_together(late, found_ps, others)
+        if found_ps != later_ps:  # steady states were found at other times than alone
+            return self._play_late(late, found_ps, others)
+        for replica in replicas:
+            replica.settle()
+            self.repeated += replica.repeated
+        return {tail: reductions.durations_ps for tail, reductions in met.items()}
+
+    def _reductions(
+        self, agenda: Agenda, ranks: Sequence[Mapping[Place, Sequence[LateRank]]], others: Sequence[Entry]
+    ) -> dict[Tail, Reductions]:
+        """Return the reductions that late replicas meet."""
+        launches, _ = self._arrivals(others)
+        late: defaultdict[Tail, list[LateRank]] = defaultdict(list)
+        for of in ranks:
+            for (stage, _), team in of.items():
+                for rank in team:
+                    late[self._tails[stage, rank.lane]].append(rank)
+        found = {}
+        for (stage, _), tail in self._tails.items():
+            if stage in self.found.apart:
+                courses = [launch.transfer.course for launch in tail.plan.exchanges.reduce]
+                others_ps = launches[tail] or [agenda.now] * len(courses)
+                found[tail] = Reductions(agenda, courses, others_ps, late[tail])
+        return found
 
     def _entry(self, cast: Mapping[Place, Roster], sort: Sort) -> Entry:
         """Find out what a replica does in the passes of the next step."""
@@ -112,23 +135,19 @@ class Teams:
         near = self._near[sort.like]
         return Entry(cast, near, starts_ps, zero_ps, self._bodies.of(entrants, near))
 
-    def _start_tails(self, engine: Engine, late: Sequence[LateRank], others: Sequence[Entry]) -> None:
-        """Let the data-parallel groups wait for late replicas, whose ranks join by themselves, and for the others."""
+    def _arrivals(self, entries: Sequence[Entry]) -> tuple[Mapping[Tail, list[int]], Mapping[Tail, int]]:
+        """Return for each tail when the last of some replicas has come to each reduction, and when it has ended its passes."""
         launches: defaultdict[Tail, list[list[int]]] = defaultdict(list)
         passed: defaultdict[Tail, int] = defaultdict(int)
-        ranks: defaultdict[Tail, list[LateRank]] = defaultdict(list)
-        for rank in late:
-            ranks[rank.tail].append(rank)
-        for entry in others:
-            for place, roster in entry.cast.items():
-                team = entry.body.teams[place]
+        for entry in entries:
+            for roster in entry.cast.values():
+                played = roster.steps[-1]
+                launched_ps = played.launches_ps
                 for tail in roster.tails.values():
-                    launches[tail].append([time_ps + entry.zero_ps for time_ps in team.launches_ps])
-                    passed[tail] = max(passed[tail], team.passed_ps + entry.zero_ps)
-        for tail in self._tails.values():
-            tail.enter(engine, ranks[tail])
-            last_ps = list(map(max, zip(*launches[tail], strict=True))) or [engine.now_ps] * tail.buckets
-            engine.start(tail, tail.live(last_ps, passed[tail], self._tied.get(tail)))
+                    launches[tail].append(launched_ps)
+                    passed[tail] = max(passed[tail], played.passed_ps)
+        last = {tail: list(map(max, zip(*found, strict=True))) for tail, found in launches.items()}
+        return defaultdict(list, last), passed
 
     def _look_back(self, step: int, entries: Sequence[Entry]) -> None:
         """See whether replicas had ended their passes when the gradients of their stage were reduced, or this had begun.
@@ -144,7 +163,10 @@ class Teams:
                     is_early = step and played.sent_ps is not None and played.sent_ps < tail.step_ends[step - 1][2]
                     self.holds &= not (is_early and self.found.meets_next(sort, stage))
                     if passed_ps > tail.met_ps(step) and not sort.is_late and self.found.meets(sort, stage):
-                        self.late.add(number)
+                        if isinstance(entry.body, Replay):
+                            self.late.add(number)
+                        else:  # late replicas are replayed
+                            self.holds = False
 
     def _tied_groups(self) -> dict[Cohort, Collective]:
         """Return the groups that sum the gradients of a tied embedding, by tail."""

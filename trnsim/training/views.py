@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from trnsim.engine import Cohort, Log
 from trnsim.training.bodies import Entrant, counterparts
-from trnsim.training.late import LateTeam
+from trnsim.training.late import LateTrack
 from trnsim.training.story import TIED_EMBEDDING
 
 if TYPE_CHECKING:
@@ -50,6 +50,11 @@ class Played(NamedTuple):
     team: Team | Track
     zero_ps: int
     starts_ps: tuple[int, ...]
+
+    @property
+    def launches_ps(self) -> list[int]:
+        """When the gradients of each bucket were complete."""
+        return [time_ps + self.zero_ps for time_ps in self.team.launches_ps]
 
     @property
     def sent_ps(self) -> int | None:
@@ -171,7 +176,7 @@ class View:
             first = len(log)
             log.extend(played.team.log, played.zero_ps, _swapped(played.team.plan, own))
             self._open(log, first, played)
-            if isinstance(played.team, LateTeam):
+            if isinstance(played.team, LateTrack):
                 self._part(log, played.team)
             self._finish(log, Log(), step, played)
         return log
@@ -194,29 +199,29 @@ class View:
             row += 1
         log.set_times(row, begun_ps, *log.times_ps[3 * row + 1 : 3 * row + 3])
 
-    def _part(self, log: Log, team: LateTeam) -> None:
+    def _part(self, log: Log, team: LateTrack) -> None:
         """Correct how the passes of a late replica ended, which its ranks did at different times."""
-        rank, times_ps = team.each[self._number], log.times_ps
-        if team.last_rows:
+        rank = team.ranks[self._number]
+        if rank.came_ps is not None:
             row = len(log) - team.last_rows
-            ready_ps, sent_ps, _ = times_ps[3 * row : 3 * row + 3]
+            ready_ps, sent_ps, _ = log.times_ps[3 * row : 3 * row + 3]
             begun_ps = rank.begins_ps(ready_ps)
             log.set_times(row, ready_ps, sent_ps, begun_ps)
-            log.set_times(row + 1, begun_ps, *times_ps[3 * row + 4 : 3 * row + 6])
-        if rank.sent is not None:
-            begun_ps, ready_ps = times_ps[-3:-1]
-            log.set_times(len(log) - 1, begun_ps, ready_ps, rank.sent.end_ps)
+            log.set_times(row + 1, begun_ps, *log.times_ps[3 * row + 4 : 3 * row + 6])
+        if rank.sent_ps is not None:
+            begun_ps, ready_ps = log.times_ps[-3:-1]
+            log.set_times(len(log) - 1, begun_ps, ready_ps, rank.sent_ps)
 
     def _passed_ps(self, played: Played) -> int:
         """Return when the passes were over."""
-        if isinstance(played.team, LateTeam) and (sent := played.team.each[self._number].sent):
-            return sent.end_ps
+        if isinstance(played.team, LateTrack) and (sent_ps := played.team.ranks[self._number].sent_ps) is not None:
+            return sent_ps
         return played.passed_ps
 
     def _finish(self, log: Log, stream: Log, step: int, played: Played) -> None:
         """Add what comes after the passes of a step."""
         own, gathers = self._roster.own[self._number], self._tail.plan.exchanges.gather
-        launched_ps = [time_ps + played.zero_ps for time_ps in played.team.launches_ps]
+        launched_ps = played.launches_ps
         now_ps = self._passed_ps(played)
         first_gather = len(self._tail.calls[step]) - len(gathers)
         updated_ps = None
