@@ -43,6 +43,8 @@ class LateRank:
     ----------
     reductions
         Those of its tail, if it meets them.
+    head_ps, reduced_on
+        How long it works in its last pass before the first collective; kinds of links on which its gradients are reduced.
     came_ps, sent_ps
         When the last gradient came to it, and when that which it sends had come; None where there is none.
     """
@@ -53,6 +55,7 @@ class LateRank:
         self.came_ps: int | None = None
         self.sent_ps: int | None = None
         self.head_ps = plan.activities[LAST].head_ps
+        self.reduced_on = {kind for launch in plan.exchanges.reduce for kind in launch.transfer.course.kinds}
         self._links: tuple[dict[str, Link], dict[str, Link]] = {}, {}
 
     def inward(self, kind: str) -> Link:
@@ -263,8 +266,8 @@ class LateReplica:
         connect(self._players, entry.neighbours, links_are_shared=True)
         self._actors = *self._players.values(), *stages.values()
         self._recurrence = Recurrence(agenda, list(self._players.values()))
-        for place in ranks:
-            self._players[place].stage.kinds |= _reduced_on(self._players[place].entrant.plan)
+        for place, team in ranks.items():
+            self._players[place].stage.kinds |= {kind for rank in team for kind in rank.reduced_on}
         for player in self._players.values():
             player.get_ready()
             agenda.add(entry.zero_ps + later_ps, player.begin)
@@ -285,10 +288,6 @@ class LateReplica:
         self._entry.note({place: player.track for place, player in self._players.items()}, -self.later_ps)
         for actor in self._actors:
             actor.forget()
-
-
-def _reduced_on(plan: RankPlan) -> frozenset[str]:
-    return frozenset(kind for launch in plan.exchanges.reduce for kind in launch.transfer.course.kinds)
 
 
 def late_ranks(entry: Entry, stages: Collection[int]) -> dict[Place, list[LateRank]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trnsim.engine import Agenda, Cohort, Collective
@@ -41,8 +42,6 @@ class Teams:
     ----------
     found
         The ranks, sorted.
-    members
-        The ranks by kind, by ascending first rank.
     late
         Sorts of replicas that were still at work when reductions of their stage had begun on links that both use, and
         whose ranks were not told apart; what was played is of no use then.
@@ -67,7 +66,11 @@ class Teams:
         for step in range(self._spec.steps):
             if not self.late:
                 self._play(step)
-        self.members = tuple(sorted(self._members(), key=lambda member: member.node.first_rank))
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """The ranks by kind, by ascending first rank."""
+        return tuple(sorted(self._members(), key=lambda member: member.node.first_rank))
 
     def _play(self, step: int) -> None:
         """Let every replica go through its passes, and every data-parallel group reduce, update and gather."""
