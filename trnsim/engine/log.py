@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trnsim.engine.operations import Operation
 
 
-_packed = Struct("3q").pack
+_packed = struct.Struct("3q").pack
 
 
 class Row(NamedTuple):
@@ -45,9 +45,18 @@ class Log:
         return len(self.operations)
 
     def add(self, operation: Operation, start_ps: int, ready_ps: int, end_ps: int) -> None:
-        """Append one row."""
+        """Append one row.
+
+        Raises
+        ------
+        OverflowError
+            If a time does not fit into 64 bits.
+        """
         self.operations.append(operation)
-        self.times_ps.frombytes(_packed(start_ps, ready_ps, end_ps))  # half of what `extend` takes
+        try:
+            self.times_ps.frombytes(_packed(start_ps, ready_ps, end_ps))  # half of what `extend` takes
+        except struct.error:
+            raise OverflowError(f"{end_ps} ps do not fit into 64 bits") from None
 
     def extend(self, other: Log, later_ps: int, instead: Mapping[int, Operation]) -> None:
         """Append all rows of another log, later by some time, with other operations instead of some, by identity."""
