@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from trnsim.engine import Agenda, Cohort, Collective
 from trnsim.training.cohorts import Member
 from trnsim.training.folding import Node
-from trnsim.training.late import LateReplica, Reductions, late_ranks
+from trnsim.training.late import LateReplica, Reductions, alike, late_ranks
 from trnsim.training.replay import Replay
 from trnsim.training.tails import Tail
 from trnsim.training.views import Entry, Kind, Roster, View
@@ -79,7 +79,8 @@ class Teams:
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
         for entry in others:
             entry.note(entry.body.teams, entry.zero_ps)
-        met = self._play_late(late, [entry.body.later_ps for entry in late], others) if late else {}
+        groups = alike(late, self.found.by_tensor)
+        met = self._play_late(groups, [group[0].body.later_ps for group in groups], others) if late else {}
         engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
         launches, passed = self._arrivals(entries)
         for tail in self._tails.values():
@@ -93,11 +94,11 @@ class Teams:
         self._look_back(step, entries)
 
     def _play_late(
-        self, late: Sequence[Entry], later_ps: Sequence[int], others: Sequence[Entry]
+        self, late: Sequence[Sequence[Entry]], later_ps: Sequence[int], others: Sequence[Entry]
     ) -> dict[Tail, list[int]]:
         """Replay late replicas together, and with the reductions that they meet; return how long these take."""
-        agenda = Agenda(min(entry.zero_ps for entry in (*late, *others)))
-        ranks = [late_ranks(entry, self.found.by_tensor) for entry in late]
+        agenda = Agenda(min(entry.zero_ps for group in (*late, others) for entry in group))
+        ranks = [late_ranks(group[0], self.found.by_tensor) for group in late]
         met = self._reductions(agenda, ranks, others)
         replicas = [LateReplica(agenda, *each) for each in zip(late, ranks, later_ps, strict=True)]
         agenda.run()
