@@ -20,6 +20,7 @@ COLOURS = "engine/test_colours.py"
 REPLICAS = "training/test_replicas.py"
 LINKS = "engine/test_shared_links.py"
 STEADY = "training/test_steady.py"
+TEAMS = "training/test_teams.py"
 REPLAY = "training/test_replay.py"
 
 
@@ -217,16 +218,58 @@ MUTATIONS = (
         f"{LINKS}::test_a_message_slows_the_collectives_of_who_gets_it",
     ),
     Mutation(
-        "teams although reductions and messages share links",
+        "nobody is late for a reduction",
+        "training/teams.py",
+        "passed_ps > tail.met_ps(step)",
+        "False",
+        f"{COUNTER}::test_a_message_and_a_reduction_on_one_kind_of_link_slow_each_other",
+    ),
+    Mutation(
+        "tails stay as they are where late replicas meet them",
         "training/contraction.py",
-        "return not passes & updates",
-        "return True",
-        f"{COUNTER}::test_messages_and_reductions_on_one_kind_of_link_are_folded_by_ranks",
+        "group[1] if len(paid[group]) > 1 or group[0] in apart else None",
+        "group[1] if len(paid[group]) > 1 else None",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "the last gradient of a late replica comes to all ranks at once",
+        "training/late.py",
+        "if self._from.work < LAST:",
+        "if True:",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "ranks of a late replica begin the last pass together",
+        "training/late.py",
+        "self.heads_ps[LAST] = joined_ps - self._agenda.now",
+        "pass",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "kinds of links of a late team are those of its first rank",
+        "training/late.py",
+        "for rank in team for kind in rank.reduced_on",
+        "for rank in team[:1] for kind in rank.reduced_on",
+        f"{TEAMS}::test_reductions_of_all_ranks_of_a_team_may_meet_its_passes",
+    ),
+    Mutation(
+        "a late replica that repeats itself comes to the reductions too early",
+        "training/late.py",
+        "agenda.add(entry.zero_ps + later_ps, player.begin)",
+        "agenda.add(entry.zero_ps, player.begin)",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "teams although the next step reaches a stage that still updates",
+        "training/teams.py",
+        "self.holds &= not (is_early and self.found.meets_next(sort, stage))",
+        "pass",
+        f"{COUNTER}::test_a_stage_that_still_reduces_when_the_next_step_reaches_it_is_folded_by_ranks",
     ),
     Mutation(
         "teams although messages outlast a reduction",
         "training/teams.py",
-        "self.holds &= all(passed[tail] <= tail.reduced_ps(step) for tail in self._tails.values())",
+        "self.holds &= passed_ps <= tail.reduced_ps(step)",
         "pass",
         f"{COUNTER}::test_a_message_that_outlasts_the_reduction_is_folded_by_ranks",
     ),
