@@ -243,7 +243,7 @@ MUTATIONS = (
         "training/late.py",
         "self.heads_ps[LAST] = joined_ps - self._agenda.now",
         "pass",
-        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+        f"{TEAMS}::test_who_has_the_last_gradient_works_before_others_have_it",
     ),
     Mutation(
         "kinds of links of a late team are those of its first rank",
@@ -251,13 +251,6 @@ MUTATIONS = (
         "for rank in team for kind in rank.reduced_on",
         "for rank in team[:1] for kind in rank.reduced_on",
         f"{TEAMS}::test_reductions_of_all_ranks_of_a_team_may_meet_its_passes",
-    ),
-    Mutation(
-        "a late replica that repeats itself comes to the reductions too early",
-        "training/late.py",
-        "agenda.add(entry.zero_ps + later_ps, player.begin)",
-        "agenda.add(entry.zero_ps, player.begin)",
-        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
     ),
     Mutation(
         "teams although the next step reaches a stage that still updates",
