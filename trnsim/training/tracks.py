@@ -135,10 +135,10 @@ class Track:
         launches = [time_ps + later_ps for time_ps in self.launches_ps]
         segments = [begun[-1], *launches[:-1]]
         ready = self._ready(later_ps, begun, segments)
+        times = [*sent, *begun, *ready, *worked, *left, *launches]
         log = Log()
         log.operations += layout.operations((*_WAITS, *plan.activities))
-        times = layout.times([*starts, *sent, *begun, *ready, *worked, *left, *segments, *launches])
-        log.times_ps.frombytes(layout.packed(*times))
+        log.times_ps = _rows(later_ps, layout.packed(*layout.ready(times)), layout.packed(*layout.ends(times)))
         return log, layout.names
 
     def _ready(self, later_ps: int, begun: list[int], segments: list[int]) -> list[int]:
@@ -150,6 +150,15 @@ class Track:
         heads = [activity.head_ps for activity in self.plan.activities]
         passes = [heads[work] for work in works[1 : len(works) - is_cut]]
         return [opened_ps, *map(add, begun[1:], passes), *(map(add, segments, heads[LAST:]) if is_cut else ())]
+
+
+def _rows(start_ps: int, ready_ps: bytes, ends_ps: bytes) -> array[int]:
+    """Return the three times of each row: each begins when the one before it ends."""
+    rows, ends = array("q", bytes(3 * len(ends_ps))), array("q", ends_ps)
+    rows[0] = start_ps
+    rows[1::3], rows[2::3] = array("q", ready_ps), ends
+    rows[3::3] = ends[:-1]
+    return rows
 
 
 @lru_cache(maxsize=64)
@@ -183,17 +192,18 @@ class _Layout(NamedTuple):
         From a zero and all times of the neighbours to those of the message before each pass; the zero where there is none.
     operations
         From all operations to that of each row.
-    times
-        From all times to the three of each row.
+    ready, ends
+        From all times to those of each row.
     packed
-        From these to their bytes, in a third of the time that an array takes.
+        From these to their bytes, in half of the time that an array takes.
     names
         The names of the operations, each on a line of its own.
     """
 
     incoming: _Chosen
     operations: Callable[[Sequence[Operation]], tuple[Operation, ...]]
-    times: _Chosen
+    ready: _Chosen
+    ends: _Chosen
     packed: Callable[..., bytes]
     names: str
 
@@ -211,29 +221,29 @@ def _layout(
     sources = forward if before else None, backward if after else None
     is_sent = after is not None, before is not None
     turns, parts = len(works), len(activities) - LAST if works[-1] == LAST else 0
-    starts, sent, begun, ready = (number * turns for number in range(4))
+    sent, begun, ready = (number * turns for number in range(3))
     worked = ready + turns - bool(parts) + parts
-    left, segments = worked + turns, worked + 2 * turns
+    left, launches = worked + turns, worked + 2 * turns
     incoming: list[int] = []
     operations: list[int] = []
-    times: list[int] = []
+    times: list[tuple[int, int]] = []
     for turn, work in enumerate(works):
         kind = min(work, BACKWARD)
         source = sources[kind]
         incoming.append(0 if source is None else next(source))
         if source is not None:
             operations.append(kind)
-            times += [starts + turn, sent + turn, begun + turn]
+            times.append((sent + turn, begun + turn))
         if work == LAST:
             for part in range(parts):
                 operations.append(len(_WAITS) + LAST + part)
-                times += [segments + part, ready + turn + part, segments + parts + part]
+                times.append((ready + turn + part, launches + part))
         else:
             operations.append(len(_WAITS) + work)
-            times += [begun + turn, ready + turn, worked + turn]
+            times.append((ready + turn, worked + turn))
         if is_sent[kind]:
             operations.append(2 + kind)
-            times += [worked + turn, worked + turn, left + turn]
-    operation_of, names = itemgetter(*operations), (*(wait.name for wait in _WAITS), *activities)
-    packed = Struct(f"{len(times)}q").pack
-    return _Layout(itemgetter(*incoming), operation_of, itemgetter(*times), packed, "\n".join(operation_of(names)))
+            times.append((worked + turn, left + turn))
+    of_rows, chosen = itemgetter(*operations), (itemgetter(*numbers) for numbers in zip(*times, strict=True))
+    names = of_rows((*(wait.name for wait in _WAITS), *activities))
+    return _Layout(itemgetter(*incoming), of_rows, *chosen, Struct(f"{len(times)}q").pack, "\n".join(names))
