@@ -91,10 +91,6 @@ class LateTrack(Track):
         super().__init__(plan, stage.met_ps)
         self.ranks = ranks
 
-    def passes_key(self) -> Hashable:
-        """Return what is the same for others only if their passes are."""
-        return self
-
     @property
     def last_rows(self) -> int:
         """Rows of the log from the receipt of the last gradient on."""

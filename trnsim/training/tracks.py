@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain
 from operator import add, itemgetter
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
@@ -116,8 +117,8 @@ class Track:
 
     def passes_key(self) -> Hashable:
         """Return what is the same for others of the run only if their passes are: all that these are made of."""
-        others = (self.previous, self.following)
-        return id(self.plan), _kept(self), *(other and (id(other.plan), _kept(other)) for other in others)
+        near = (self, self.previous, self.following)
+        return sha256(b"".join([b"-" if track is None else _kept(track) for track in near])).digest()
 
     def passes(self, later_ps: int) -> tuple[Log, str]:
         """Return what the team did, so much later, and the names of that."""
@@ -162,14 +163,16 @@ def _rows(start_ps: int, ready_ps: bytes, ends_ps: bytes) -> array[int]:
 
 
 @lru_cache(maxsize=64)
-def _kept(track: Track) -> Hashable:
+def _kept(track: Track) -> bytes:
     """Return a hash of what is kept of a team, which its neighbours are read from as well."""
-    found = sha256(track.worked_ps.kept)
-    all_times = [times for times in (track.worked_ps, track.left_ps, track.met_ps) if times is not None]
-    for times in all_times[1:]:
-        found.update(times.kept)
-    cuts = tuple([times.cuts for times in all_times])
-    return found.digest(), cuts, track.opened_ps, track.passed_ps, tuple(track.launches_ps)
+    numbers = [id(track.plan), track.opened_ps, track.passed_ps, *track.launches_ps]
+    found = sha256()
+    for times in (track.worked_ps, track.left_ps, track.met_ps):
+        if times is not None:
+            found.update(times.kept)
+            numbers += [len(times.kept), *chain.from_iterable(times.cuts)]
+    found.update(array("q", numbers))
+    return found.digest()
 
 
 @lru_cache(maxsize=32)

@@ -184,9 +184,11 @@ class View:
 
     def trajectory_key(self) -> Hashable:
         """Return what is the same for others of the run only if their trajectories are."""
-        number = self._number
-        steps = [(each.team.passes_key(), each.zero_ps, each.starts_ps[number]) for each in self._roster.steps]
-        return id(self._roster.own[number]), self._tail, *steps
+        number, steps = self._number, self._roster.steps
+        if any(isinstance(played.team, LateTrack) for played in steps):
+            return self
+        passes = [(played.team.passes_key(), played.zero_ps, played.starts_ps[number]) for played in steps]
+        return id(self._roster.own[number]), self._tail, *passes
 
     def trajectory(self) -> bytes:
         """Return a hash of what the ranks did and when, which does not tell their activities from those of their team."""
