@@ -20,6 +20,7 @@ COLOURS = "engine/test_colours.py"
 REPLICAS = "training/test_replicas.py"
 LINKS = "engine/test_shared_links.py"
 STEADY = "training/test_steady.py"
+TEAMS = "training/test_teams.py"
 REPLAY = "training/test_replay.py"
 
 
@@ -170,16 +171,30 @@ MUTATIONS = (
     Mutation(
         "a stale alarm rings: what slowed down is not looked at again",
         "engine/shared_links.py",
-        "if stream.alarm is not alarm:\n            return",
-        "if stream.is_over:\n            return",
+        "if arrival.alarm is not alarm:\n            return",
+        "if arrival.is_through:\n            return",
         f"{LINKS}::test_links_are_shared_only_while_both_are_on_them",
     ),
     Mutation(
         "a transfer that is slowed down keeps its deadline",
         "engine/shared_links.py",
-        "if stream.alarm is None or stream.alarm.at_ps != at_ps:",
-        "if stream.alarm is None:",
+        "if arrival.at_ps != at_ps:",
+        "if arrival.at_ps < 0:",
         f"{LINKS}::test_links_are_shared_only_while_both_are_on_them",
+    ),
+    Mutation(
+        "a transfer that was alone at first ends when it was to end alone",
+        "engine/shared_links.py",
+        "if not arrival.has_met:\n            for",
+        "if True:\n            for",
+        f"{LINKS}::test_two_transfers_on_one_link_take_twice_as_long",
+    ),
+    Mutation(
+        "a transfer is not looked at when a stint is over at the moment at which it was to end alone",
+        "engine/shared_links.py",
+        "            if arrival.alarm is None:\n                self._look_at([arrival])\n",
+        "",
+        f"{LINKS}::test_a_stint_may_be_over_when_all_was_to_be",
     ),
     Mutation(
         "who is left when a transfer ends is not sped up",
@@ -191,28 +206,70 @@ MUTATIONS = (
     Mutation(
         "no deadline is set again when a stint in company is over",
         "engine/shared_links.py",
-        "self._look_at([stream])\n                return",
-        "return",
+        "        else:\n            self._look_at([arrival])\n\n    def",
+        "\n    def",
         f"{LINKS}::test_links_are_shared_only_while_both_are_on_them",
     ),
     Mutation(
         "nobody watches for a meeting to come",
         "engine/shared_links.py",
-        "if len(streams) > 1 and not meet and (meeting_ps := _next_meeting_ps(streams)) is not None:",
+        "if len(arrivals) > 1 and (meeting_ps := _next_meeting_ps(arrivals)) is not None:",
         "if (meeting_ps := None) is not None:",
         f"{LINKS}::test_a_message_slows_the_collectives_of_who_gets_it",
     ),
     Mutation(
-        "teams although reductions and messages share links",
+        "nobody is late for a reduction",
+        "training/teams.py",
+        "passed_ps > tail.met_ps(step)",
+        "False",
+        f"{COUNTER}::test_a_message_and_a_reduction_on_one_kind_of_link_slow_each_other",
+    ),
+    Mutation(
+        "tails stay as they are where late replicas meet them",
         "training/contraction.py",
-        "return not passes & updates",
-        "return True",
-        f"{COUNTER}::test_messages_and_reductions_on_one_kind_of_link_are_folded_by_ranks",
+        "group[1] if len(paid[group]) > 1 or group[0] in apart else None",
+        "group[1] if len(paid[group]) > 1 else None",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "the last gradient of a late replica comes to all ranks at once",
+        "training/late.py",
+        "if self._from.work < LAST:",
+        "if True:",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "ranks of a late replica begin the last pass together",
+        "training/late.py",
+        "self.heads_ps[LAST] = joined_ps - self._agenda.now",
+        "pass",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "kinds of links of a late team are those of its first rank",
+        "training/late.py",
+        "for rank in team for kind in rank.reduced_on",
+        "for rank in team[:1] for kind in rank.reduced_on",
+        f"{TEAMS}::test_reductions_of_all_ranks_of_a_team_may_meet_its_passes",
+    ),
+    Mutation(
+        "a late replica that repeats itself comes to the reductions too early",
+        "training/late.py",
+        "agenda.add(entry.zero_ps + later_ps, player.begin)",
+        "agenda.add(entry.zero_ps, player.begin)",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "teams although the next step reaches a stage that still updates",
+        "training/teams.py",
+        "self.holds &= not (is_early and self.found.meets_next(sort, stage))",
+        "pass",
+        f"{COUNTER}::test_a_stage_that_still_reduces_when_the_next_step_reaches_it_is_folded_by_ranks",
     ),
     Mutation(
         "teams although messages outlast a reduction",
         "training/teams.py",
-        "self.holds &= all(passed[tail] <= tail.reduced_ps(step) for tail in self._tails.values())",
+        "self.holds &= passed_ps <= tail.reduced_ps(step)",
         "pass",
         f"{COUNTER}::test_a_message_that_outlasts_the_reduction_is_folded_by_ranks",
     ),
@@ -288,16 +345,16 @@ MUTATIONS = (
     ),
     Mutation(
         "a steady state forgets how far transfers are",
-        "engine/shared_links.py",
-        "id(self.course), id(self.route), self._done(now_ps), self.rate",
-        "id(self.course), id(self.route), self.rate",
+        "engine/arrivals.py",
+        "tuple(map(id, self.links)), done, self.rate",
+        "tuple(map(id, self.links)), self.rate",
         f"{LINKS}::test_a_situation_tells_how_far_transfers_are",
     ),
     Mutation(
         "a state is looked at while more happens at the same time",
         "engine/core.py",
-        "if self._when_settled is not None and now_ps > self.now_ps:",
-        "if self._when_settled is not None:",
+        "if now_ps > self.now_ps:",
+        "if True:",
         "engine/test_core.py::test_what_waits_until_a_time_is_settled_sees_all_that_happens_then",
     ),
     Mutation(

@@ -73,6 +73,13 @@ def test_links_are_shared_only_while_both_are_on_them() -> None:
     assert ends_of([(0, pulsed, ["a"]), (150, steady, ["a"])]) == [350, 300]
 
 
+def test_a_stint_may_be_over_when_all_was_to_be() -> None:
+    # 100 on the link and 100 of work would be over at 200; at half the rate the 100 on the link are, and the work at 300.
+    # The other has done 100 of its 1000 by 200, and the rest alone.
+    pulsed = Course([Stint("nic", 100), Stint("", 100)])
+    assert ends_of([(0, pulsed, ["a"]), (0, Course([Stint("nic", 1000)]), ["a"])]) == [300, 1100]
+
+
 def test_kinds_do_not_meet() -> None:
     first, second = Course([Stint("nic", 100)]), Course([Stint("core-link", 100)])
     assert ends_of([(0, first, ["a"]), (0, second, ["a"])]) == [100, 100]

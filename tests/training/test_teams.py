@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drawn_steps import DrawnPrices, layouts, of_drawn_prices, on_other_links, palettes, slow_chips, speeds
+from drawn_steps import DrawnPrices, drawn_price, layouts, of_drawn_prices, on_other_links, palettes, slow_chips, speeds
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from trnsim.engine import Engine, fingerprint
+from trnsim.engine import Engine, digest, fingerprint
 from trnsim.simulation.machine import build_machine
 from trnsim.training import Bodies, contract, contraction
 from trnsim.training.communication import Coordinates
@@ -58,6 +58,15 @@ def rows(cohort: Any) -> list[object]:
     return [(row.operation.name, *row[1:]) for log in (cohort.log, cohort.stream) for row in log.rows()]
 
 
+def tells_apart(views: list[Any]) -> None:
+    """Hold what the fingerprint takes from parts that views share to their logs."""
+    found: dict[object, bytes] = {}
+    for view in views:
+        of_logs = b"".join(digest(log, log.names()) for log in (view.log, view.stream))
+        assert view.trajectory() == of_logs
+        assert found.setdefault(view.trajectory_key(), of_logs) == of_logs
+
+
 def compare(
     folder: Path, layout: dict[str, Any], chips: dict[int, float], palette: list[Price], seed: int, speed: float
 ) -> str:
@@ -79,6 +88,7 @@ def compare(
         assert of_kind[teams.found.key_of(rank)] == rows(member.cohort), drawn.spec.mesh.label(rank)
     assert sum(member.cohort.ranks for member in teams.members) == len(alone)
     assert fingerprint(member.cohort for member in teams.members) == fingerprint(member.cohort for member in alone)
+    tells_apart([member.cohort for member in teams.members])
     return "late" if any(sort.is_late for sort in teams.found.sorts) else "teams"
 
 
@@ -109,5 +119,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("teams")
 
 
-fast = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
-test_teams_do_what_their_ranks_do_alone = fast(drawn(check_teams))
+NO_FIXTURES = [HealthCheck.function_scoped_fixture]  # what is patched is the same for all examples
+
+test_teams_do_what_their_ranks_do_alone = settings(max_examples=200, suppress_health_check=NO_FIXTURES)(
+    drawn(check_teams)
+)
+test_teams_do_what_their_ranks_do_alone_often = pytest.mark.slow(
+    settings(max_examples=5000, suppress_health_check=NO_FIXTURES)(drawn(check_teams))
+)
+
+
+def test_reductions_of_all_ranks_of_a_team_may_meet_its_passes(apart: None, folder: Path) -> None:
+    # Found by the law: the second tensor rank is reduced on other links than the first, on which the passes are as well.
+    layout = {
+        "layout__order": ["cp", "tp", "dp", "pp"],
+        "layout__tp": 2,
+        "layout__pp": 2,
+        "layout__dp": 3,
+        "layout__zero": 0,
+        "layout__rank": "chip",
+        "model__layers": 2,
+        "model__tied_embeddings": "true",
+        "training__global_batch": 3,
+        "training__bucket_parameters": "1e6",
+        "training__data_parallel_overlap": "buckets",
+        "training__recompute": "none",
+        "schedule__kind": "1f1b",
+        "schedule__sends": "blocking",
+        "run__steps": 1,
+        "run__fidelity": "flow",
+    }
+    one_ps = drawn_price(0, {"efa": 1})
+    assert compare(folder, layout, {}, [one_ps, one_ps], seed=5, speed=1e21) == "late"

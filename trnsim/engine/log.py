@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
 from operator import attrgetter
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trnsim.engine.operations import Operation
 
 
-_packed = Struct("3q").pack
+_packed = struct.Struct("3q").pack
 _NAME = attrgetter("name")
 
 
@@ -47,9 +47,18 @@ class Log:
         return len(self.operations)
 
     def add(self, operation: Operation, start_ps: int, ready_ps: int, end_ps: int) -> None:
-        """Append one row."""
+        """Append one row.
+
+        Raises
+        ------
+        OverflowError
+            If a time does not fit into 64 bits.
+        """
         self.operations.append(operation)
-        self.times_ps.frombytes(_packed(start_ps, ready_ps, end_ps))  # half of what `extend` takes
+        try:
+            self.times_ps.frombytes(_packed(start_ps, ready_ps, end_ps))  # half of what `extend` takes
+        except struct.error:
+            raise OverflowError(f"{end_ps} ps do not fit into 64 bits") from None
 
     def names(self, first: int = 0) -> str:
         """Return the names of the operations from number `first` on, each on a line of its own."""

@@ -162,13 +162,11 @@ class SharedLinks:
             self._look_at([arrival])
 
     def _is_over(self, arrival: Arrival) -> bool:
-        """Say whether a transfer ends now; if not, its alarm is spent."""
-        if not arrival.whole:
-            arrival.advance(self._environment.now)  # type: ignore[arg-type]
-            if not arrival.is_through:
-                arrival.at_ps = -1
-                return False
-        return True
+        """Say whether a transfer that is to be looked at ends now, or only a stint of it."""
+        if arrival.whole:
+            return True
+        arrival.advance(self._environment.now)  # type: ignore[arg-type]
+        return arrival.is_through
 
     def _leave(self, arrival: Arrival) -> None:
         """Take a transfer that is over from its links."""

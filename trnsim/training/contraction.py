@@ -15,6 +15,7 @@ at it when the reductions of a stage begin. In those, all tensor ranks are told 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -26,7 +27,19 @@ from trnsim.training.cohorts import Planner
 from trnsim.training.crossings import crossings
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
-from trnsim.training.sorts import Lanes, Rows, Sizes, Slow, Sort, kinds_of, late_sorts, sorts_of, told_kinds
+from trnsim.training.sorts import (
+    Lanes,
+    Part,
+    Rows,
+    Sizes,
+    Slow,
+    Sort,
+    kinds_of,
+    late_sorts,
+    parts_of,
+    sorts_of,
+    told_kinds,
+)
 from trnsim.training.stages import Stage, pipeline_stages
 from trnsim.training.teams import Teams
 
@@ -44,7 +57,7 @@ if TYPE_CHECKING:
 __all__ = ["Contraction", "Tails", "contract"]
 
 
-class Contraction(Record):
+class Contraction(Record, dict=True):
     """The ranks of a step as teams and tails.
 
     Parameters
@@ -135,10 +148,15 @@ class Contraction(Record):
 
     def kinds(self, sort: Sort) -> tuple[tuple[Kind, ...], ...]:
         """Return the kinds of ranks that a sort of replicas has, by stage."""
-        by_tensor, lanes = self.by_tensor if sort.is_late else (), self.tails.lanes
-        rows = self.rows[sort.like]
-        parts = {(s, t): (t if s in by_tensor else -1, row, lanes[s, t]) for (s, t), row in rows.items()}
-        return kinds_of(self.spec, sort, parts, self.slow)
+        rows, by_tensor = self.rows[sort.like], self.by_tensor if sort.is_late else frozenset[int]()
+        key = id(rows), by_tensor
+        if key not in self._parts:
+            self._parts[key] = parts_of(rows, self.tails.lanes, len(self.stages), by_tensor)
+        return kinds_of(self.spec, sort, self._parts[key], self.slow)
+
+    @cached_property
+    def _parts(self) -> dict[tuple[int, frozenset[int]], tuple[tuple[Part, ...], ...]]:
+        return {}
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -199,6 +217,8 @@ def contract(
     wrong = blemishes(spec, leaving, blocks)
     links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish[1:] != ((), ())}
     payers = Replicas(spec, leaving, meeting_tier, blocks, links)
+    if not spec.slow and len(payers.classes) == 1:
+        return None
     nodes = _nodes(spec, communication, stages, payers)
     rows = _rows(nodes, payers, sizes)
     tails = _tails(spec, nodes, rows)

@@ -8,7 +8,7 @@ meet reductions each of their ranks has links of its own.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,14 @@ from trnsim.training.story import LAST
 from trnsim.training.tracks import BACKWARD, Track
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
     from trnsim.engine import Agenda, Course, Transfer
     from trnsim.training.bodies import Entrant, Place
     from trnsim.training.story import RankPlan
     from trnsim.training.views import Entry, Roster
 
-__all__ = ["LateRank", "LateReplica", "LateTrack", "Reductions", "late_ranks"]
+__all__ = ["LateRank", "LateReplica", "LateTrack", "Reductions", "alike", "late_ranks"]
 
 
 class LateRank:
@@ -43,6 +43,8 @@ class LateRank:
     ----------
     reductions
         Those of its tail, if it meets them.
+    head_ps, reduced_on
+        How long it works in its last pass before the first collective; kinds of links on which its gradients are reduced.
     came_ps, sent_ps
         When the last gradient came to it, and when that which it sends had come; None where there is none.
     """
@@ -53,6 +55,7 @@ class LateRank:
         self.came_ps: int | None = None
         self.sent_ps: int | None = None
         self.head_ps = plan.activities[LAST].head_ps
+        self.reduced_on = {kind for launch in plan.exchanges.reduce for kind in launch.transfer.course.kinds}
         self._links: tuple[dict[str, Link], dict[str, Link]] = {}, {}
 
     def inward(self, kind: str) -> Link:
@@ -225,16 +228,16 @@ def _route(sender: LateRank, receiver: LateRank) -> Route:
 
 
 class LateReplica:
-    """The passes of a late replica, beside those of others.
+    """The passes of late replicas that are alike, beside those of others.
 
     Parameters
     ----------
     agenda
         Where time passes.
-    entry
-        The replica.
+    entries
+        The replicas.
     ranks
-        Its ranks in the stages in which they are told apart, by team.
+        The ranks of each in the stages in which they are told apart, by team.
     later_ps
         How long that takes which will not be replayed, as it repeats itself: the teams begin so much later, to come to the
         reductions in time.
@@ -243,11 +246,11 @@ class LateReplica:
     def __init__(
         self,
         agenda: Agenda,
-        entry: Entry,
+        entries: Sequence[Entry],
         ranks: Mapping[Place, Sequence[LateRank]],
         later_ps: int,
     ) -> None:
-        self._entry = entry
+        self._entries, entry = entries, entries[0]
         teams = Counter(stage for stage, _ in entry.cast)
         stages = {
             stage: Stage(agenda, is_alone=count == 1 and (stage, 0) not in ranks) for stage, count in teams.items()
@@ -263,8 +266,8 @@ class LateReplica:
         connect(self._players, entry.neighbours, links_are_shared=True)
         self._actors = *self._players.values(), *stages.values()
         self._recurrence = Recurrence(agenda, list(self._players.values()))
-        for place in ranks:
-            self._players[place].stage.kinds |= _reduced_on(self._players[place].entrant.plan)
+        for place, team in ranks.items():
+            self._players[place].stage.kinds |= {kind for rank in team for kind in rank.reduced_on}
         for player in self._players.values():
             player.get_ready()
             agenda.add(entry.zero_ps + later_ps, player.begin)
@@ -282,13 +285,29 @@ class LateReplica:
     def settle(self) -> None:
         """Note what was done; to be called when all is over."""
         self._recurrence.settle()
-        self._entry.note({place: player.track for place, player in self._players.items()}, -self.later_ps)
+        for entry in self._entries:
+            entry.note({place: player.track for place, player in self._players.items()}, -self.later_ps)
         for actor in self._actors:
             actor.forget()
 
 
-def _reduced_on(plan: RankPlan) -> frozenset[str]:
-    return frozenset(kind for launch in plan.exchanges.reduce for kind in launch.transfer.course.kinds)
+def alike(entries: Iterable[Entry], stages: Collection[int]) -> list[list[Entry]]:
+    """Sort late replicas: those are alike that did the same alone and meet the same reductions.
+
+    Parameters
+    ----------
+    entries
+        The replicas.
+    stages
+        Those in which their ranks are told apart.
+    """
+    found: defaultdict[Hashable, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        ranks = [
+            (place, [(rank.lane, rank.head_ps) for rank in team]) for place, team in late_ranks(entry, stages).items()
+        ]
+        found[id(entry.body), entry.zero_ps, repr(ranks)].append(entry)
+    return list(found.values())
 
 
 def late_ranks(entry: Entry, stages: Collection[int]) -> dict[Place, list[LateRank]]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.training.communication import Coordinates
 from trnsim.training.views import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
     from trnsim.training.blemishes import Blemish
     from trnsim.training.replicas import ReplicaClass, Replicas
     from trnsim.training.spec import StepSpec
 
-__all__ = ["Lanes", "Rows", "Sizes", "Slow", "Sort", "kinds_of", "late_sorts", "sorts_of", "told_kinds"]
+__all__ = ["Lanes", "Rows", "Sizes", "Slow", "Sort", "kinds_of", "late_sorts", "parts_of", "sorts_of", "told_kinds"]
 
 Place = tuple[int, int]
 Rows = Mapping[Place, int]
@@ -112,41 +111,66 @@ def late_sorts(sort: Sort, slow: Slow) -> dict[Hashable, Sort]:
     return {told: Sort(sort.like, counts, is_late=True) for told, counts in found.items()}
 
 
-def kinds_of(
-    spec: StepSpec, sort: Sort, parts: Mapping[Place, tuple[int, int, int]], slow: Slow
-) -> tuple[tuple[Kind, ...], ...]:
+class Part(NamedTuple):
+    """Ranks of a stage that are one kind where none is slow.
+
+    Attributes
+    ----------
+    row, lane
+        Their team and tail.
+    tensors
+        Their tensor ranks.
+    """
+
+    row: int
+    lane: int
+    tensors: tuple[int, ...]
+
+
+def parts_of(rows: Rows, lanes: Lanes, stages: int, by_tensor: Collection[int]) -> tuple[tuple[Part, ...], ...]:
+    """Divide the ranks of each stage by team and tail, of some stages by tensor rank."""
+    found: list[defaultdict[tuple[int, ...], list[int]]] = [defaultdict(list) for _ in range(stages)]
+    for (stage, tensor), row in rows.items():
+        apart = (tensor,) if stage in by_tensor else ()
+        found[stage][*apart, row, lanes[stage, tensor]].append(tensor)
+    return tuple(
+        tuple(Part(key[-2], key[-1], tuple(tensors)) for key, tensors in sorted(each.items())) for each in found
+    )
+
+
+def kinds_of(spec: StepSpec, sort: Sort, parts: Sequence[Sequence[Part]], slow: Slow) -> tuple[tuple[Kind, ...], ...]:
     """Count the kinds of ranks that a sort of replicas has, by stage, each with its first rank.
 
-    Parts of a stage are told apart: by a number, by team and tail. Replicas without slow ranks in a stage are counted,
-    others are looked at one by one.
+    Replicas without slow ranks in a stage are counted, others are looked at one by one.
     """
     speeds: defaultdict[int, defaultdict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for replica in sort.counts:
         for (stage, tensor), speed in slow.get(replica, ()):
             speeds[stage][replica][tensor] = speed
-    stages = range(spec.mesh.size("pp"))
-    return tuple(_kinds_of_stage(spec, parts, sort.counts, speeds[stage], stage) for stage in stages)
+    return tuple(
+        tuple(_kinds_of_stage(spec, each, sort.counts, speeds.get(stage, {}), stage))
+        for stage, each in enumerate(parts)
+    )
 
 
 def _kinds_of_stage(
     spec: StepSpec,
-    parts: Mapping[Place, tuple[int, int, int]],
+    parts: Sequence[Part],
     replicas: Mapping[int, int],
     speeds: Mapping[int, Mapping[int, float]],
     stage: int,
-) -> tuple[Kind, ...]:
-    counts: Counter[tuple[int, int, int, float]] = Counter()
-    firsts: dict[tuple[int, int, int, float], int] = {}
-    strides = [spec.mesh.stride(axis) for axis in Coordinates._fields]
-    healthy = [replica for replica in replicas if replica not in speeds]
-    looked_at = {replica: replicas[replica] for replica in speeds}
-    if healthy:
-        looked_at[min(healthy)] = sum(replicas[replica] for replica in healthy)
-    for replica, count in looked_at.items():
-        slow = speeds.get(replica, {})
-        for tensor in range(spec.mesh.size("tp")):
-            rank = sum(map(mul, (tensor, stage, replica), strides))
-            kind = (*parts[stage, tensor], slow.get(tensor, 1.0))
-            counts[kind] += count
-            firsts[kind] = min(rank, firsts.get(kind, rank))
-    return tuple(Kind(*kind[1:], counts[kind], firsts[kind]) for kind in sorted(counts))
+) -> Iterator[Kind]:
+    tp, pp, dp = (spec.mesh.stride(axis) for axis in Coordinates._fields)
+    healthy = {replica: count for replica, count in replicas.items() if replica not in speeds}
+    for row, lane, tensors in parts:
+        counts: Counter[float] = Counter()
+        firsts: dict[float, int] = {}
+        if healthy:
+            counts[1.0] = sum(healthy.values()) * len(tensors)
+            firsts[1.0] = tensors[0] * tp + stage * pp + min(healthy) * dp
+        for replica, slow in speeds.items():
+            for tensor in tensors:
+                speed, rank = slow.get(tensor, 1.0), tensor * tp + stage * pp + replica * dp
+                counts[speed] += replicas[replica]
+                firsts[speed] = min(rank, firsts.get(speed, rank))
+        yield from (Kind(row, lane, speed, counts[speed], firsts[speed]) for speed in sorted(counts))

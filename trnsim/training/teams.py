@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trnsim.engine import Agenda, Cohort, Collective
 from trnsim.training.cohorts import Member
 from trnsim.training.folding import Node
-from trnsim.training.late import LateReplica, Reductions, late_ranks
+from trnsim.training.late import LateReplica, Reductions, alike, late_ranks
 from trnsim.training.replay import Replay
 from trnsim.training.tails import Tail
 from trnsim.training.views import Entry, Kind, Roster, View
@@ -41,8 +42,6 @@ class Teams:
     ----------
     found
         The ranks, sorted.
-    members
-        The ranks by kind, by ascending first rank.
     late
         Sorts of replicas that were still at work when reductions of their stage had begun on links that both use, and
         whose ranks were not told apart; what was played is of no use then.
@@ -67,7 +66,11 @@ class Teams:
         for step in range(self._spec.steps):
             if not self.late:
                 self._play(step)
-        self.members = tuple(sorted(self._members(), key=lambda member: member.node.first_rank))
+
+    @cached_property
+    def members(self) -> tuple[Member, ...]:
+        """The ranks by kind, by ascending first rank."""
+        return tuple(sorted(self._members(), key=lambda member: member.node.first_rank))
 
     def _play(self, step: int) -> None:
         """Let every replica go through its passes, and every data-parallel group reduce, update and gather."""
@@ -76,7 +79,8 @@ class Teams:
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
         for entry in others:
             entry.note(entry.body.teams, entry.zero_ps)
-        met = self._play_late(late, [entry.body.later_ps for entry in late], others) if late else {}
+        groups = alike(late, self.found.by_tensor)
+        met = self._play_late(groups, [group[0].body.later_ps for group in groups], others) if late else {}
         engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
         launches, passed = self._arrivals(entries)
         for tail in self._tails.values():
@@ -90,11 +94,11 @@ class Teams:
         self._look_back(step, entries)
 
     def _play_late(
-        self, late: Sequence[Entry], later_ps: Sequence[int], others: Sequence[Entry]
+        self, late: Sequence[Sequence[Entry]], later_ps: Sequence[int], others: Sequence[Entry]
     ) -> dict[Tail, list[int]]:
         """Replay late replicas together, and with the reductions that they meet; return how long these take."""
-        agenda = Agenda(min(entry.zero_ps for entry in (*late, *others)))
-        ranks = [late_ranks(entry, self.found.by_tensor) for entry in late]
+        agenda = Agenda(min(entry.zero_ps for group in (*late, others) for entry in group))
+        ranks = [late_ranks(group[0], self.found.by_tensor) for group in late]
         met = self._reductions(agenda, ranks, others)
         replicas = [LateReplica(agenda, *each) for each in zip(late, ranks, later_ps, strict=True)]
         agenda.run()

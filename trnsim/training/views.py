@@ -185,10 +185,12 @@ class View:
     def trajectory_key(self) -> Hashable:
         """Return what is the same for others of the run only if their trajectories are."""
         number, steps = self._number, self._roster.steps
-        if any(isinstance(played.team, LateTrack) for played in steps):
-            return self
-        passes = [(played.team.passes_key(), played.zero_ps, played.starts_ps[number]) for played in steps]
+        passes = [(self._passes_key(played), played.zero_ps, played.starts_ps[number]) for played in steps]
         return id(self._roster.own[number]), self._tail, *passes
+
+    def _passes_key(self, played: Played) -> Hashable:
+        late = isinstance(played.team, LateTrack)
+        return (played.team, self._number) if late else played.team.passes_key()
 
     def trajectory(self) -> bytes:
         """Return a hash of what the ranks did and when, which does not tell their activities from those of their team."""

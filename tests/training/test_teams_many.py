@@ -1,0 +1,113 @@
+"""Teams and tails do what every rank does alone, where all that they send meets on a few links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drawn_steps import DrawnPrices, layouts, of_drawn_prices, on_other_links, palettes, slow_chips, speeds
+from hypothesis import HealthCheck, event, given, reject, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from trnsim.engine import Engine, fingerprint
+from trnsim.simulation.machine import build_machine
+from trnsim.training import Bodies, contract, contraction
+from trnsim.training.communication import Coordinates
+from trnsim.training.replicas import ReplicaClass, Replicas
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trnsim.fabric import Price
+    from trnsim.training import StepSpec
+
+
+class Apart(Replicas):
+    """Replicas of which no two sit alike."""
+
+    def __init__(self, spec: StepSpec, *_: object) -> None:
+        self._spec = spec
+        self.classes = [ReplicaClass(replica, 1, replica) for replica in range(spec.mesh.size("dp"))]
+
+    @property
+    def likes(self) -> list[int]:
+        return [each.like for each in self.classes]
+
+    def class_of(self, replica: int) -> int:
+        return replica
+
+    def payer(self, tensor: int, stage: int, like: int) -> Coordinates:
+        return Coordinates(tensor, stage, like)
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contraction, "Replicas", Apart)
+
+
+def new_bodies(*, links_are_shared: bool) -> Bodies:
+    return Bodies(
+        lambda start_ps: Engine(links_are_shared=links_are_shared, start_ps=start_ps),
+        links_are_shared=links_are_shared,
+        replays=True,
+    )
+
+
+def rows(cohort: Any) -> list[object]:
+    return [(row.operation.name, *row[1:]) for log in (cohort.log, cohort.stream) for row in log.rows()]
+
+
+def compare(
+    folder: Path, layout: dict[str, Any], chips: dict[int, float], palette: list[Price], seed: int, speed: float
+) -> str:
+    """Hold teams and tails against one process for each rank; say what came of it."""
+    shared = layout["run__fidelity"] == "flow"
+    drawn = of_drawn_prices(folder, layout, chips, palette, seed, speed)
+    machine = build_machine(drawn.scenario)
+    prices = DrawnPrices(drawn.spec, [*palette, on_other_links(palette[0])], seed)
+    spec = replace(drawn.spec, folding=True)
+    found = contract(spec, prices, machine.meeting_tier, machine.blocks, links_are_shared=shared)
+    if found is None:
+        reject()
+    teams = found.play(new_bodies(links_are_shared=shared))
+    if not teams.holds:
+        return "folded by ranks"
+    alone, _ = drawn.live(drawn.unfolded)
+    of_kind = {member.cohort.key: rows(member.cohort) for member in teams.members}  # type: ignore[attr-defined]  # a view has one
+    for rank, member in enumerate(alone):
+        assert of_kind[teams.found.key_of(rank)] == rows(member.cohort), drawn.spec.mesh.label(rank)
+    assert sum(member.cohort.ranks for member in teams.members) == len(alone)
+    assert fingerprint(member.cohort for member in teams.members) == fingerprint(member.cohort for member in alone)
+    return "late" if any(sort.is_late for sort in teams.found.sorts) else "teams"
+
+
+@st.composite
+def team_layouts(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a layout in which tensor groups may be teams."""
+    layout = draw(layouts())
+    layout["layout__zero"] %= 2
+    layout["layout__zero_group"] = "all"
+    layout["schedule__kind"] = "1f1b" if layout["schedule__virtual_stages"] == 2 else layout["schedule__kind"]
+    layout["schedule__virtual_stages"], layout["schedule__sends"] = 1, "blocking"
+    layout["training__data_parallel_overlap"] = draw(st.sampled_from(["buckets", "buckets", "none"]))
+    tp, pp, dp = draw(st.sampled_from([(2, 2, 2), (2, 3, 2), (2, 2, 3), (3, 2, 2), (2, 4, 2), (4, 2, 2)]))
+    layout |= {"layout__tp": tp, "layout__pp": pp, "layout__dp": dp, "model__layers": pp * draw(st.integers(1, 2))}
+    layout["training__global_batch"] = dp * draw(st.integers(1, 5))
+    return layout
+
+
+drawn = given(layout=team_layouts(), chips=slow_chips, palette=palettes, seed=st.integers(0, 9), speed=speeds)
+
+
+def check_teams(apart: None, folder: Path, **what: Any) -> None:
+    event(compare(folder, **what))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("teams")
+
+
+fast = settings(max_examples=6000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+test_teams_do_what_their_ranks_do_alone = fast(drawn(check_teams))
