@@ -11,7 +11,7 @@ from trnsim.engine.clock import picoseconds, seconds
 from trnsim.engine.colours import Colouring, Meeting, refine
 from trnsim.engine.core import Cohort, Engine, Story
 from trnsim.engine.courses import Course
-from trnsim.engine.fingerprint import fingerprint
+from trnsim.engine.fingerprint import digest, fingerprint
 from trnsim.engine.groups import Call, Collective
 from trnsim.engine.log import Log, Row
 from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
@@ -41,6 +41,7 @@ __all__ = [
     "Wait",
     "Window",
     "account",
+    "digest",
     "fingerprint",
     "last_step",
     "picoseconds",

@@ -15,6 +15,7 @@ from simpy.core import Infinity
 
 from trnsim.engine.arrivals import Arrival, Link, Route
 from trnsim.engine.clock import seconds
+from trnsim.engine.fingerprint import digest
 from trnsim.engine.groups import Call, Collective, Message
 from trnsim.engine.log import Log
 from trnsim.engine.shared_links import SharedLinks
@@ -85,6 +86,14 @@ class Cohort:
         self._links: dict[str, tuple[Link, Link]] = {}
         self._routes: dict[Cohort, Route] = {}
         self._awaits: Message | Call | None = None
+
+    def trajectory_key(self) -> Hashable:
+        """Return what is the same for others only if their trajectories are."""
+        return self
+
+    def trajectory(self) -> bytes:
+        """Return a hash of what it did and when."""
+        return digest(self.log, self.log.names()) + digest(self.stream, self.stream.names())
 
     def __str__(self) -> str:
         return f"{self.name} ({self.ranks} rank{'s' if self.ranks > 1 else ''}, first {self.first})"

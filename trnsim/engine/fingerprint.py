@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
 
     from trnsim.engine.core import Cohort
     from trnsim.engine.log import Log
-
-_NAME = attrgetter("name")
 
 
 def fingerprint(cohorts: Iterable[Cohort]) -> str:
@@ -33,19 +30,27 @@ def fingerprint(cohorts: Iterable[Cohort]) -> str:
     str
         SHA-256, 64 hexadecimal digits.
     """
-    trajectories: Counter[bytes] = Counter()
+    examples: dict[Hashable, Cohort] = {}
+    ranks: Counter[Hashable] = Counter()
     for cohort in cohorts:
-        trajectories[_digest(cohort.log) + _digest(cohort.stream)] += cohort.ranks
+        key = cohort.trajectory_key()
+        examples.setdefault(key, cohort)
+        ranks[key] += cohort.ranks
+    trajectories: Counter[bytes] = Counter()
+    for key, cohort in examples.items():
+        trajectories[cohort.trajectory()] += ranks[key]
     total = hashlib.sha256()
-    for trajectory, ranks in sorted(trajectories.items()):
-        total.update(trajectory + ranks.to_bytes(8, "little"))
+    for trajectory, count in sorted(trajectories.items()):
+        total.update(trajectory + count.to_bytes(8, "little"))
     return total.hexdigest()
 
 
-def _digest(log: Log) -> bytes:
-    found = hashlib.sha256("\n".join(map(_NAME, log.operations)).encode())
-    times_ps = log.times_ps[:]
+def digest(log: Log, names: str) -> bytes:
+    """Hash a log; `names` are those of its operations, which are the same for many logs."""
+    found = hashlib.sha256(names.encode())
+    times_ps = log.times_ps
     if sys.byteorder == "big":
+        times_ps = times_ps[:]
         times_ps.byteswap()
-    found.update(times_ps.tobytes())
+    found.update(times_ps)
     return found.digest()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import struct
 from array import array
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from trnsim.engine.operations import Operation
 
 
 _packed = struct.Struct("3q").pack
+_NAME = attrgetter("name")
 
 
 class Row(NamedTuple):
@@ -58,11 +60,20 @@ class Log:
         except struct.error:
             raise OverflowError(f"{end_ps} ps do not fit into 64 bits") from None
 
-    def extend(self, other: Log, later_ps: int, instead: Mapping[int, Operation]) -> None:
-        """Append all rows of another log, later by some time, with other operations instead of some, by identity."""
-        swap = instead.get
-        self.operations += [swap(id(each), each) for each in other.operations] if instead else other.operations
-        self.times_ps.extend([time_ps + later_ps for time_ps in other.times_ps] if later_ps else other.times_ps)
+    def names(self, first: int = 0) -> str:
+        """Return the names of the operations from number `first` on, each on a line of its own."""
+        return "\n".join(map(_NAME, self.operations[first:]))
+
+    def extend(self, other: Log) -> None:
+        """Append all rows of another log."""
+        self.operations += other.operations
+        self.times_ps += other.times_ps
+
+    def later(self, later_ps: int) -> Log:
+        """Return the log with all times later."""
+        found = Log()
+        found._add_rows(self, 0, len(self), later_ps)
+        return found
 
     def repeated(self, repeats: Iterable[tuple[int, int, int, int]]) -> Log:
         """Return the log with some rows repeated, and what follows them later.

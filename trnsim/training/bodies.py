@@ -19,7 +19,7 @@ from trnsim.training.story import Neighbourhood, RankPlan, Step
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from trnsim.engine import Arrival, Call, Engine, Story, Transfer, Wait
+    from trnsim.engine import Arrival, Call, Engine, Log, Story, Transfer, Wait
     from trnsim.training.passes import StagePasses
 
 __all__ = ["Bodies", "Body", "Entrant", "Neighbours", "Place", "Team", "counterparts"]
@@ -80,6 +80,14 @@ class Team(Cohort):
         """Go through the passes."""
         yield from Step.of(self, self.plan, near, 0, steady).passes()
         self.passed_ps = self.engine.now_ps
+
+    def passes_key(self) -> Hashable:
+        """Return what is the same for others only if their passes are."""
+        return self
+
+    def passes(self, later_ps: int) -> tuple[Log, str]:
+        """Return what the team did, so much later, and the names of that."""
+        return self.log.later(later_ps), self.log.names()
 
     def shift(self, later_ps: int) -> None:
         """Put off what comes after a steady state that was not simulated: gradients leave with the last microbatch only."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 
-from trnsim.engine import Cohort, Log
+from trnsim.engine import Cohort, Log, digest
 from trnsim.training.bodies import Entrant, counterparts
 from trnsim.training.late import LateTrack
 from trnsim.training.story import TIED_EMBEDDING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
-    from trnsim.engine import Activity, Operation
+    from trnsim.engine import Activity
     from trnsim.training.bodies import Body, Neighbours, Place, Team
     from trnsim.training.replay import Replay
     from trnsim.training.story import RankPlan
@@ -170,24 +171,46 @@ class View:
     @property
     def log(self) -> Log:
         """What the ranks did."""
-        log = Log()
-        own = self._roster.own[self._number]
-        for step, played in enumerate(self._roster.steps):
-            first = len(log)
-            log.extend(played.team.log, played.zero_ps, _swapped(played.team.plan, own))
-            self._open(log, first, played)
-            if isinstance(played.team, LateTrack):
-                self._part(log, played.team)
-            self._finish(log, Log(), step, played)
+        log, own = self._read().log, self._roster.own[self._number]
+        plans = [played.team.plan for played in self._roster.steps]
+        swapped = {id(theirs): mine for plan in plans for theirs, mine in counterparts(plan, own)}
+        log.operations = [swapped.get(id(each), each) for each in log.operations]
         return log
 
     @property
     def stream(self) -> Log:
         """The collectives that they launched beside their work."""
-        stream = Log()
+        return self._read().stream
+
+    def trajectory_key(self) -> Hashable:
+        """Return what is the same for others of the run only if their trajectories are."""
+        number, steps = self._number, self._roster.steps
+        passes = [(self._passes_key(played), played.zero_ps, played.starts_ps[number]) for played in steps]
+        return id(self._roster.own[number]), self._tail, *passes
+
+    def _passes_key(self, played: Played) -> Hashable:
+        late = isinstance(played.team, LateTrack)
+        return (played.team, self._number) if late else played.team.passes_key()
+
+    def trajectory(self) -> bytes:
+        """Return a hash of what the ranks did and when, which does not tell their activities from those of their team."""
+        log, stream, names = self._read()
+        return digest(log, names) + digest(stream, stream.names())
+
+    def _read(self) -> _Logs:
+        """Return what the ranks did, with the activities of their team."""
+        log, stream, names = Log(), Log(), []
         for step, played in enumerate(self._roster.steps):
-            self._finish(Log(), stream, step, played)
-        return stream
+            first = len(log)
+            passes, passes_names = _passes(played.team, played.zero_ps)
+            log.extend(passes)
+            self._open(log, first, played)
+            if isinstance(played.team, LateTrack):
+                self._part(log, played.team)
+            passed = len(log)
+            self._finish(log, stream, step, played)
+            names += [passes_names, log.names(passed)]
+        return _Logs(log, stream, "\n".join(names))
 
     def _open(self, log: Log, row: int, played: Played) -> None:
         """Correct how a step began, which ranks of one team may have done at different times."""
@@ -246,6 +269,15 @@ def _update(log: Log, optimizer: Activity, now_ps: int) -> int:
     return now_ps + optimizer.duration_ps
 
 
-def _swapped(plan: RankPlan, own: RankPlan) -> Mapping[int, Operation]:
-    """Return the activities of a rank by the identity of those of its team, where they are others."""
-    return {} if plan is own else {id(theirs): mine for theirs, mine in counterparts(plan, own)}
+class _Logs(NamedTuple):
+    """What ranks did and launched, and the names of what they did."""
+
+    log: Log
+    stream: Log
+    names: str
+
+
+@lru_cache(maxsize=16)
+def _passes(team: Team | Track, later_ps: int) -> tuple[Log, str]:
+    """Return what a team did; to be read only, as several kinds of its ranks read it one after the other."""
+    return team.passes(later_ps)
