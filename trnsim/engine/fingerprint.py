@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from trnsim.engine.log import Log
 
 
-
 def fingerprint(cohorts: Iterable[Cohort]) -> str:
     """Hash what every rank did and when; folding does not change it.
 

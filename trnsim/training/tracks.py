@@ -183,7 +183,8 @@ def _later(times: Times, later_ps: int) -> list[int]:
 
 def _latest(times_ps: Sequence[int], others_ps: Sequence[int]) -> list[int]:
     """Return the later of each two times; `map(max, ...)` takes three times as long."""
-    return [time_ps if time_ps > other_ps else other_ps for time_ps, other_ps in zip(times_ps, others_ps, strict=True)]
+    pairs = zip(times_ps, others_ps, strict=True)
+    return [time_ps if time_ps > other_ps else other_ps for time_ps, other_ps in pairs]  # noqa: FURB136
 
 
 class _Layout(NamedTuple):
@@ -247,6 +248,8 @@ def _layout(
         if is_sent[kind]:
             operations.append(2 + kind)
             times.append((worked + turn, left + turn))
-    of_rows, chosen = itemgetter(*operations), (itemgetter(*numbers) for numbers in zip(*times, strict=True))
+    of_rows = itemgetter(*operations)
+    ready_of, end_of = (itemgetter(*numbers) for numbers in zip(*times, strict=True))
     names = of_rows((*(wait.name for wait in _WAITS), *activities))
-    return _Layout(itemgetter(*incoming), of_rows, *chosen, Struct(f"{len(times)}q").pack, "\n".join(names))
+    packed = Struct(f"{len(times)}q").pack
+    return _Layout(itemgetter(*incoming), of_rows, ready_of, end_of, packed, "\n".join(names))
