@@ -283,8 +283,8 @@ MUTATIONS = (
     Mutation(
         "mates of a slow chip update as it does",
         "training/views.py",
-        "optimizer_ps = self._tail.optimizer_ps(roster.own[number])",
-        "optimizer_ps = self._tail.optimizer_ps(roster.plan)",
+        "alone_ps = self._tail.alone_ps(roster.own[number])",
+        "alone_ps = self._tail.alone_ps(roster.plan)",
         f"{COUNTER}::test_mates_of_a_slow_chip_part_for_the_update",
     ),
     Mutation(

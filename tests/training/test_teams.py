@@ -9,8 +9,9 @@ from drawn_steps import DrawnPrices, drawn_price, layouts, of_drawn_prices, on_o
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from trajectories import hold_to_their_logs
 
-from trnsim.engine import Engine, digest, fingerprint
+from trnsim.engine import Engine, fingerprint
 from trnsim.simulation.machine import build_machine
 from trnsim.training import Bodies, contract, contraction
 from trnsim.training.communication import Coordinates
@@ -58,15 +59,6 @@ def rows(cohort: Any) -> list[object]:
     return [(row.operation.name, *row[1:]) for log in (cohort.log, cohort.stream) for row in log.rows()]
 
 
-def tells_apart(views: list[Any]) -> None:
-    """Hold what the fingerprint takes from parts that views share to their logs."""
-    found: dict[object, bytes] = {}
-    for view in views:
-        of_logs = b"".join(digest(log, log.names()) for log in (view.log, view.stream))
-        assert view.trajectory() == of_logs
-        assert found.setdefault(view.trajectory_key(), of_logs) == of_logs
-
-
 def compare(
     folder: Path, layout: dict[str, Any], chips: dict[int, float], palette: list[Price], seed: int, speed: float
 ) -> str:
@@ -88,7 +80,7 @@ def compare(
         assert of_kind[teams.found.key_of(rank)] == rows(member.cohort), drawn.spec.mesh.label(rank)
     assert sum(member.cohort.ranks for member in teams.members) == len(alone)
     assert fingerprint(member.cohort for member in teams.members) == fingerprint(member.cohort for member in alone)
-    tells_apart([member.cohort for member in teams.members])
+    hold_to_their_logs(member.cohort for member in teams.members)
     if not any(sort.is_late for sort in teams.found.sorts):
         return "teams"
     return "late, and some passes left out" if teams.repeated else "late"

@@ -248,6 +248,8 @@ def _layout(
         if is_sent[kind]:
             operations.append(2 + kind)
             times.append((worked + turn, left + turn))
-    of_rows, chosen = itemgetter(*operations), (itemgetter(*numbers) for numbers in zip(*times, strict=True))
+    of_rows = itemgetter(*operations)
+    ready_of, end_of = (itemgetter(*numbers) for numbers in zip(*times, strict=True))
     names = of_rows((*(wait.name for wait in _WAITS), *activities))
-    return _Layout(itemgetter(*incoming), of_rows, *chosen, Struct(f"{len(times)}q").pack, "\n".join(names))
+    packed = Struct(f"{len(times)}q").pack
+    return _Layout(itemgetter(*incoming), of_rows, ready_of, end_of, packed, "\n".join(names))
