@@ -79,10 +79,12 @@ def test_two_speeds_are_two_colours(folder: Path) -> None:
     assert found.engine.cohorts == 3 * 4
 
 
-def test_a_degraded_link_inside_a_server_tells_its_replica_apart(folder: Path) -> None:
-    # Nobody is slow; in the second of three servers, a replica each, the switch of a sled gives a tenth to one chip.
-    link = {"of": "sled-switch", "speed": 0.1, "at": ["server 1/sled 1"]}
-    found, healthy = verified(folder, link, **A_SERVER_EACH), simulate_small(folder, **A_SERVER_EACH)
+@pytest.mark.parametrize("zero", [0, 2])
+def test_a_degraded_link_inside_a_server_tells_its_replica_apart(folder: Path, zero: int) -> None:
+    # Nobody is slow; in the second of three servers, a replica each, the switch of a sled gives a tenth to one chip. With
+    # ZeRO-2 there are no teams.
+    link, shape = {"of": "sled-switch", "speed": 0.1, "at": ["server 1/sled 1"]}, A_SERVER_EACH | {"layout__zero": zero}
+    found, healthy = verified(folder, link, **shape), simulate_small(folder, **shape)
     assert found.engine.cohorts > healthy.engine.cohorts
     assert found.step.time_s > healthy.step.time_s
 
