@@ -226,7 +226,7 @@ MUTATIONS = (
     ),
     Mutation(
         "tails stay as they are where late replicas meet them",
-        "training/contraction.py",
+        "training/tolls.py",
         "group[1] if len(paid[group]) > 1 or group[0] in apart else None",
         "group[1] if len(paid[group]) > 1 else None",
         f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",

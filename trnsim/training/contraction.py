@@ -14,13 +14,11 @@ at it when the reductions of a stage begin. In those, all tensor ranks are told 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from trnsim.engine import Meeting, refine
 from trnsim.record import Record
 from trnsim.training.blemishes import blemishes
 from trnsim.training.cohorts import Planner
@@ -28,7 +26,6 @@ from trnsim.training.crossings import crossings
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
 from trnsim.training.sorts import (
-    Lanes,
     Part,
     Rows,
     Sizes,
@@ -42,6 +39,7 @@ from trnsim.training.sorts import (
 )
 from trnsim.training.stages import Stage, pipeline_stages
 from trnsim.training.teams import Teams
+from trnsim.training.tolls import Tails, rows_of, tails_of, tolls_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
     from trnsim.training.spec import StepSpec
     from trnsim.training.views import Kind
 
-__all__ = ["Contraction", "Tails", "contract"]
+__all__ = ["Contraction", "contract"]
 
 
 class Contraction(Record, dict=True):
@@ -143,7 +141,7 @@ class Contraction(Record, dict=True):
             number = self.sort_of(replica)
             return numbers.get((number, self.slow.get(replica)), number)
 
-        tails = _tails(self.spec, self.places, self.rows, apart)
+        tails = tails_of(self.spec, self.places, self.rows, apart)
         return replace(self, sorts=tuple(sorts), tails=tails, apart=apart, sort_of=sort_of)
 
     def kinds(self, sort: Sort) -> tuple[tuple[Kind, ...], ...]:
@@ -220,15 +218,15 @@ def contract(
     if not spec.slow and len(payers.classes) == 1:
         return None
     nodes = _nodes(spec, communication, stages, payers)
-    rows = _rows(nodes, payers, sizes)
-    tails = _tails(spec, nodes, rows)
+    rows = rows_of(nodes, payers, sizes)
+    tails = tails_of(spec, nodes, rows)
     told_apart = tails.lanes if spec.steps > 1 else dict.fromkeys(tails.lanes, 0)
     kinds = {
         replica: told_kinds(blemish, rows[payers.classes[payers.class_of(replica)].like], told_apart, sizes)
         for replica, blemish in wrong.items()
     }
     teams = Replicas(spec, leaving, meeting_tier, blocks, kinds)
-    tolls = _tolls(nodes, payers, sizes)
+    tolls = tolls_of(nodes, payers, sizes)
 
     def told(each: ReplicaClass) -> Hashable:
         return tolls[each.like], kinds[each.first].speeds if each.first in kinds else ()
@@ -255,25 +253,6 @@ def _nodes(
     return found
 
 
-def _tolls(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, int]:
-    """Return for the replicas that are priced a number that is the same for those that pay the same."""
-    numbers: dict[Hashable, int] = {}
-    paid = _paid(nodes, payers, sizes, lambda node: node.prices.key)
-    return {like: numbers.setdefault(found, len(numbers)) for like, found in paid.items()}
-
-
-def _paid(
-    nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes, what: Callable[[Node], Hashable]
-) -> dict[int, tuple[int, ...]]:
-    """Return for the replicas that are priced what each of their ranks pays, numbered, by stage and tensor rank."""
-    numbers: dict[Hashable, int] = {}
-    paid = {place: numbers.setdefault(what(node), len(numbers)) for place, node in nodes.items()}
-    return {
-        like: tuple(paid[payers.payer(tensor, stage, like)] for stage in range(sizes.pp) for tensor in range(sizes.tp))
-        for like in payers.likes
-    }
-
-
 def _slow(wrong: Mapping[int, Blemish]) -> Slow:
     return {
         replica: tuple(((stage, tensor), speed) for stage, tensor, speed in blemish.speeds)
@@ -289,104 +268,3 @@ def _at_the_end(prices: RankPrices) -> list[Price | None]:
 
 def _kinds_of(prices: Iterable[Price | None]) -> set[str]:
     return {kind for price in prices if price for kind, busy_s in price.busy_s.items() if busy_s}
-
-
-def _spent(price: Price | None) -> Hashable:
-    return price and price.spent
-
-
-class Tails(NamedTuple):
-    """The data-parallel groups of all stages, sorted.
-
-    Attributes
-    ----------
-    lanes
-        The tail of each.
-    slowest
-        By stage and tail, the speed of its slowest rank.
-    payers
-        By stage and tail, a node of it.
-    tied
-        Tails of the first stage and of the last that meet for the gradients of a tied embedding.
-    """
-
-    lanes: Lanes
-    slowest: Mapping[tuple[int, int], float]
-    payers: Mapping[tuple[int, int], Node]
-    tied: tuple[tuple[int, int], ...]
-
-
-def _tails(
-    spec: StepSpec,
-    nodes: Mapping[Coordinates, Node],
-    rows: Mapping[int, Rows],
-    apart: Collection[int] = (),
-) -> Tails:
-    """Sort the data-parallel groups of each stage: those that pay the same and have the same slowest chip are one tail.
-
-    So are not those that are in teams which come to them at different times, and in some stages none.
-    """
-    speeds: dict[tuple[int, int], float] = {}
-    for rank, speed in spec.slow.items():
-        place = spec.mesh.coordinates(rank)
-        key = place["pp"], place["tp"]
-        speeds[key] = min(speed, speeds.get(key, 1.0))
-    paid: defaultdict[tuple[int, int], dict[object, Node]] = defaultdict(dict)
-    for at, node in nodes.items():
-        prices = node.prices
-        spent = (*map(_spent, prices.reduce), *map(_spent, prices.gather), _spent(prices.tied))
-        paid[at.pp, at.tp].setdefault(spent, node)
-    gathers = any(node.prices.gather for node in nodes.values())
-    at_different_times = [of for of in rows.values() if any(of.values())] if spec.sharding.overlap == "none" else []
-    groups = sorted(paid)
-    colours = [
-        (
-            group[0],
-            frozenset(paid[group]),
-            tuple(of[group] for of in at_different_times),
-            group[1] if len(paid[group]) > 1 or group[0] in apart else None,  # more than one: by the tied embedding
-            speeds.get(group, 1.0) if gathers else 1.0,
-        )
-        for group in groups
-    ]
-    number = {group: index for index, group in enumerate(groups)}
-    last = spec.mesh.size("pp") - 1
-    is_tied = spec.model.tied_embeddings and last
-    pairs = [(number[0, t], number[last, t]) for t in range(spec.mesh.size("tp"))] if is_tied else []
-    found = refine(colours, [Meeting("tied", ((a, 1), (b, 1))) for a, b in pairs], [()] * len(groups)).colours
-    lanes: dict[tuple[int, int], int] = {}
-    names: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    slowest: dict[tuple[int, int], float] = {}
-    payers: dict[tuple[int, int], Node] = {}
-    for group, colour in zip(groups, found, strict=True):
-        lane = lanes[group] = names[group[0]].setdefault(colour, len(names[group[0]]))
-        slowest[group[0], lane] = min(speeds.get(group, 1.0), slowest.get((group[0], lane), 1.0))
-        payers.setdefault((group[0], lane), next(iter(paid[group].values())))
-    tied = dict.fromkeys((lanes[groups[a]], lanes[groups[b]]) for a, b in pairs)
-    return Tails(lanes, slowest, payers, tuple(tied))
-
-
-def _rows(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, Rows]:
-    """Sort the ranks of each tensor group of a replica by what their messages cost, and by whom they come from."""
-
-    def sent(node: Node) -> Hashable:
-        return _spent(node.prices.send_activation), _spent(node.prices.send_gradient)
-
-    places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
-    paid = _paid(nodes, payers, sizes, sent)
-    found = {costs: _rows_of_replica(dict(zip(places, costs, strict=True)), sizes) for costs in set(paid.values())}
-    return {like: found[costs] for like, costs in paid.items()}
-
-
-def _rows_of_replica(costs: Mapping[tuple[int, int], Hashable], sizes: Sizes) -> Rows:
-    if all(costs[stage, tensor] == costs[stage, 0] for stage, tensor in costs):
-        return dict.fromkeys(costs, 0)
-    places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
-    number = {place: index for index, place in enumerate(places)}
-    neighbours = [tuple(number.get((stage + step, tensor), -1) for step in (-1, 1)) for stage, tensor in places]
-    colours = refine([(place[0], costs[place]) for place in places], [], neighbours).colours
-    names: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    return {
-        place: names[place[0]].setdefault(colour, len(names[place[0]]))
-        for place, colour in zip(places, colours, strict=True)
-    }
