@@ -180,12 +180,13 @@ class Contraction(Record, dict=True):
 
     def play(self, bodies: Bodies) -> Teams:
         """Simulate the steps; `bodies` may know of other runs what replicas do in their passes."""
-        planner = Planner(self.spec, {}, is_paced=True)
+        planner, found, events = Planner(self.spec, {}, is_paced=True), self, 0
         while True:
-            teams = Teams(self, planner, bodies)
+            teams = Teams(found, planner, bodies)
+            teams.events += events
             if not (teams.late and teams.holds):
                 return teams
-            self = self.with_late(teams.late)  # noqa: PLW0642
+            found, events = found.with_late(teams.late), teams.events
 
 
 def contract(
