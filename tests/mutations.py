@@ -22,6 +22,7 @@ LINKS = "engine/test_shared_links.py"
 STEADY = "training/test_steady.py"
 TEAMS = "training/test_teams.py"
 REPLAY = "training/test_replay.py"
+VIEWS = "training/test_views.py"
 
 
 class Mutation(NamedTuple):
@@ -440,6 +441,27 @@ MUTATIONS = (
         "[time_ps + number * period_ps for number in range(1, times + 1) for time_ps in period]",
         "[time_ps for number in range(1, times + 1) for time_ps in period]",
         f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "a fingerprint forgets that neighbours tell passes apart",
+        "training/tracks.py",
+        "near = (self, self.previous, self.following)",
+        "near = (self,)",
+        f"{VIEWS}::test_drawn_views",
+    ),
+    Mutation(
+        "a fingerprint forgets that ranks of a late team are told apart",
+        "training/views.py",
+        "(played.team, self._number) if late",
+        "played.team if late",
+        f"{VIEWS}::test_drawn_views",
+    ),
+    Mutation(
+        "a fingerprint forgets when ranks began",
+        "training/views.py",
+        "played.zero_ps, played.starts_ps[number])",
+        "played.zero_ps)",
+        f"{VIEWS}::test_drawn_views",
     ),
 )
 
