@@ -56,7 +56,7 @@ def compare(drawn: DrawnBody) -> None:
 
 
 drawn_bodies = given(drawn=bodies())
-test_drawn_bodies = settings(max_examples=200)(drawn_bodies(compare))
+test_drawn_bodies = settings(max_examples=600)(drawn_bodies(compare))
 test_many_drawn_bodies = pytest.mark.slow(settings(max_examples=5000)(drawn_bodies(compare)))
 
 
