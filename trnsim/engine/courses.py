@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -56,8 +57,14 @@ class Course:
         runs = groupby((stint for stint in stints if stint.work_ps), key=lambda stint: stint.kind)
         self.stints = [Stint(kind, sum(stint.work_ps for stint in run)) for kind, run in runs]
         self.ends_ps = list(accumulate(stint.work_ps for stint in self.stints))
-        self.kinds = tuple({stint.kind: None for stint in self.stints if stint.kind})
+        self.kinds = _one_object(tuple({stint.kind: None for stint in self.stints if stint.kind}))
         self.duration_ps = self.ends_ps[-1] if self.ends_ps else 0
+
+
+@lru_cache(maxsize=1024)
+def _one_object(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the same object for equal kinds, so that who has looked up their links finds it again at once."""
+    return kinds
 
 
 def stints_of(duration_ps: int, busy_ps: Mapping[str, int]) -> list[Stint]:

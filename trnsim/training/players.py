@@ -60,18 +60,20 @@ class Way:
     course
         What each is to the links.
     is_shared
-        Whether it may meet what else the receiver has on its links.
+        Whether it may meet what else the receiver has on its links. A team that sends is in no pass, so nothing is shared
+        at the other end.
     """
 
     def __init__(self, sender: Player, receiver: Player, kind: int, transfer: Transfer, agenda: Agenda) -> None:
         self.course = transfer.course
         self.is_shared = False
         self._sender, self._receiver, self._kind, self._agenda = sender, receiver, kind, agenda
+        self._route = Route(receiver.links)
 
     def set_out(self) -> None:
         """Send a message."""
         if self.is_shared:
-            self._agenda.carry(self.course, self._receiver.route, self.come)
+            self._agenda.carry(self.course, self._route, self.come)
         else:
             self._agenda.add(self._agenda.now + self.course.duration_ps, self.come)
 
@@ -115,9 +117,6 @@ class Player(_Actor):
         `Stage.known` says it.
     receives, sends
         By kind of message, how they come and go; None where they do not.
-    route
-        The links on which something may come to it while something else does. A team that sends is in no pass, so nothing
-        is shared at the other end.
     """
 
     def __init__(self, place: Place, entrant: Entrant, stage: Stage, agenda: Agenda) -> None:
@@ -132,7 +131,6 @@ class Player(_Actor):
         self.sends: list[Way | None] = [None, None]
         self.look: Callable[[], None] | None = None
         self._links: dict[str, Link] = {}
-        self.route = Route(self.links)
         self._works = entrant.plan.works
         self._end = len(self._works)
         self._backlog = [0, 0]
