@@ -95,7 +95,7 @@ CASES = (
     Case("1M, 100 slow, 100 uplinks", SYMMETRIC, (perturbed(100),), 2.5, 150, 250_000),
     Case("1M, 1,000 slow, 100 uplinks", SYMMETRIC, (perturbed(1000),), 2.5, 150, 250_000),
     Case("same, ranks folded alone", SYMMETRIC, (perturbed(1000),), 6, 400, None, is_held=False, is_fold_alone=True),
-    Case("1M, 5 servers, symmetric", SYMMETRIC, FIVE_SERVERS, 12, 200, 1_500_000, is_held=False, is_long=True),
+    Case("1M, 5 servers, symmetric", SYMMETRIC, FIVE_SERVERS, 12, 200, 1_500_000, is_long=True),
     five_servers(100, 12, 200, 1_500_000),
     five_servers(1000, 75, 300, 8_000_000),
     five_servers(100, 12, 200, 1_500_000, "closed_form"),
