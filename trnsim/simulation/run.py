@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trnsim.scenario import Scenario
-    from trnsim.simulation.machine import Machine
+    from trnsim.simulation.machine import Bound, Machine
     from trnsim.simulation.memory import StageMemory
-from trnsim.simulation.simulated import Simulated
+    from trnsim.simulation.simulated import Simulated
 
 SKEW_MEASURED_UP_TO = 12_288
 """Accelerators of the largest run behind the skew with scale: MegaScale, arXiv:2402.15627."""
+
+_BOUNDS: tuple[Bound, ...] = ("value", "low", "high")
 
 
 def simulate(scenario: Scenario) -> Result:
@@ -141,13 +143,14 @@ def error_band(scenario: Scenario, machine: Machine, run: Simulated, memory_byte
         error = family.errors[found]
         source = f"mean error of {family.name} where steps are {found}{_fitted_otherwise(scenario)}: {error.source}"
         return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), source)
-    slow_s, fast_s = _range(scenario, machine, run)
+    like_first = dict(zip(_BOUNDS, _like_the_first_s(scenario, machine), strict=True))
+    share = time_s / like_first["value"]
     rows = "1 measured row" if family.measured_rows == 1 else f"{family.measured_rows} measured rows"
     where = f", none of them {found}" if family.errors else ""
     source = f"the range of the parameters of {family.name}, {rows}{where}{_fitted_otherwise(scenario)}"
-    if scenario.perturbations:
-        source += ", in proportion to a step without perturbations"
-    return ErrorBand("no measurement", fast_s, slow_s, source)
+    if share != 1:
+        source += ", in proportion to unperturbed replicas like the first"
+    return ErrorBand("no measurement", like_first["high"] * share, like_first["low"] * share, source)
 
 
 def _fitted_otherwise(scenario: Scenario) -> str:
@@ -156,20 +159,18 @@ def _fitted_otherwise(scenario: Scenario) -> str:
     return "" if used == fitted else f", fitted under {fitted} recompute"
 
 
-def _range(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[float, float]:
-    """Return how long a step takes with the family's numbers at the slow end of their ranges, and at the fast end.
+def _like_the_first_s(scenario: Scenario, machine: Machine) -> list[float]:
+    """Return how long a step takes with the family's numbers, and at the slow end of their ranges and the fast one.
 
-    By what that is longer or shorter is found from a step without perturbations and single messages, whose ranks are folded
-    and whose replicas all sit like the first.
+    The step is one without perturbations and single messages, whose ranks are folded and whose replicas all sit like the
+    first; by what it is longer or shorter any other is.
     """
     plain = scenario
     if scenario.perturbations or scenario.run.folding == "off":
         fidelity = "flow" if scenario.run.fidelity == "chunk" else scenario.run.fidelity
         plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", fidelity=fidelity))
         machine = build_machine(plain, machine)
-    time_s, slow_s, fast_s = like_the_first_s(plain, machine, ("value", "low", "high"))
-    share = run.window.duration_s / time_s
-    return slow_s * share, fast_s * share
+    return like_the_first_s(plain, machine, _BOUNDS)
 
 
 def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:
