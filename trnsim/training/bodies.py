@@ -1,8 +1,8 @@
 """Bodies: the passes of one replica in one step, simulated alone, by teams that stand for whole tensor groups.
 
-Until its gradients have been summed nothing from outside reaches a replica. What it does in its passes depends on the
-paces of its stages and on when its ranks begin, and not on what the clock shows then: one body serves all replicas, in
-all steps, whose ranks would have come to each of its collectives when those of the body did.
+Until gradients are being summed nothing from outside reaches a replica (who is late for that: `trnsim.training.late`). What
+it does in its passes depends on the paces of its stages and on when its ranks begin, and not on what the clock shows then:
+one body serves all replicas, in all steps, whose ranks would have come to each of its collectives when those of the body did.
 """
 
 from __future__ import annotations

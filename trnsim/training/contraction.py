@@ -192,7 +192,7 @@ class Contraction(Record, dict=True):
 def contract(
     spec: StepSpec, communication: Communication, meeting_tier: MeetingTier, blocks: Blocks, *, links_are_shared: bool
 ) -> Contraction | None:
-    """Sort the ranks of a step into teams and tails; None where that would not be exact, or nothing is slow.
+    """Sort the ranks of a step into teams and tails; None where that is not tried, or all replicas are alike.
 
     Parameters
     ----------

@@ -303,10 +303,9 @@ def alike(entries: Iterable[Entry], stages: Collection[int]) -> list[list[Entry]
     """
     found: defaultdict[Hashable, list[Entry]] = defaultdict(list)
     for entry in entries:
-        ranks = [
-            (place, [(rank.lane, rank.head_ps) for rank in team]) for place, team in late_ranks(entry, stages).items()
-        ]
-        found[id(entry.body), entry.zero_ps, repr(ranks)].append(entry)
+        teams = late_ranks(entry, stages).items()
+        ranks = tuple((place, rank.lane, rank.head_ps) for place, team in teams for rank in team)
+        found[id(entry.body), entry.zero_ps, ranks].append(entry)
     return list(found.values())
 
 
