@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from drawn_bodies import DrawnBody, bodies, openings, transfers
@@ -15,6 +15,7 @@ from trajectories import hold_to_their_logs
 from trnsim.engine import Activity, Engine, Part, Wait
 from trnsim.training.late import LateTrack
 from trnsim.training.replay import Replay
+from trnsim.training.sorts import Sort
 from trnsim.training.tails import Tail
 from trnsim.training.tracks import Track
 from trnsim.training.views import Kind, Played, Roster, View
@@ -22,6 +23,7 @@ from trnsim.training.views import Kind, Played, Roster, View
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trnsim.training.contraction import Contraction
     from trnsim.training.story import RankPlan
 
 
@@ -66,17 +68,17 @@ def views_of(tracks: list[Track], zeros_ps: list[int], starts_ps: list[tuple[int
         replace(tracks[0].plan, optimizer=Activity("optimizer", (Part("optimizer", "optimizer", duration_s),)))
         for duration_s in (5e-12, 6e-12)
     )
-    tails = {lane: new_tail(plan, 10_000 + lane) for lane in (0, 1)}
+    first, second = (new_tail(plan, 10_000 + lane) for lane in (0, 1))
+    sort = Sort(0, {0: 1})
     kinds = tuple(Kind(0, lane, 1.0, 1, number) for number, lane in enumerate((0, 0, 1)))
     tracks = [*tracks, late(tracks[0], [900, 901, 902]), late(tracks[0], [900, 900, 900])]
     for track in tracks:
         for zero_ps in zeros_ps:
             for starts in starts_ps:
                 for own in ((plan, plan, plan), (plan, slow, plan)):
-                    roster = Roster(kinds, own, plan, 1.0, 1, tails, [Played(track, zero_ps, starts)])
-                    yield from (
-                        View(roster, number, (0, 0, 0, 0, 1.0, 0), "stage 0", "the first") for number in range(3)
-                    )
+                    played = [Played(track, zero_ps, starts)]
+                    roster = Roster(sort, 0, kinds, own, plan, 1.0, (first, first, second), played)
+                    yield from (View(cast("Contraction", None), roster, number) for number in range(3))
 
 
 def check(replays: list[Replay], zeros_ps: list[int], starts_ps: list[tuple[int, int, int]]) -> None:

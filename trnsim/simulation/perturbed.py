@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from trnsim.results import PerturbationCost
 from trnsim.simulation.machine import build_machine
-from trnsim.simulation.simulated import run_engine
+from trnsim.simulation.simulated import last_step_s
 from trnsim.training import Contraction
 from trnsim.units import format_time
 
@@ -36,7 +36,7 @@ def _cost(scenario: Scenario, machine: Machine, run: Simulated, name: str) -> Pe
     others = tuple(each for each in scenario.perturbations if each.name != name)
     without = replace(scenario, perturbations=others)
     folds = scenario.run.folding != "off"
-    time_s = run_engine(without, build_machine(without, machine), folding=folds, known=run.bodies).window.duration_s
+    time_s = last_step_s(without, build_machine(without, machine), folding=folds, known=run.bodies)
     hits = machine.hits[name]
     return PerturbationCost(name, hits.struck, hits.places, time_s, run.window.duration_s - time_s)
 

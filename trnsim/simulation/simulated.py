@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trnsim.engine import Account, Cohort, Window
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Bound, Machine
-    from trnsim.training import Folding, Member, StepSpec
+    from trnsim.training import Folding, Member, StepSpec, Teams
 
     Members = tuple[Member, ...]
 
@@ -91,14 +91,12 @@ def run_engine(
         Whether it is wrong to run what cannot be replayed.
     """
     spec, communication = _prepared(scenario, machine, folding=folding)
-    if sorted_out := _contracted(scenario, machine, spec, communication):
-        bodies = known or _new_bodies(scenario, machine)
-        events, repeated = bodies.events, bodies.repeated
-        teams = sorted_out.play(bodies)
-        if teams.holds:
-            events, repeated = teams.events + bodies.events - events, teams.repeated + bodies.repeated - repeated
-            played = _Played(events, teams.cohorts, teams.members, repeated)
-            return _simulated(played, spec, communication, teams.found, bodies)
+    bodies = known or _new_bodies(scenario, machine)
+    events, repeated = bodies.events, bodies.repeated
+    if teams := _teams(scenario, machine, spec, communication, bodies):
+        events, repeated = teams.events + bodies.events - events, teams.repeated + bodies.repeated - repeated
+        played = _Played(events, teams.cohorts, teams.members, repeated)
+        return _simulated(played, spec, communication, teams.found, bodies)
     if must_replay:
         message = (
             "no ranks of this step can be simulated as teams, and nothing else is replayed; auto goes by events then"
@@ -108,6 +106,15 @@ def run_engine(
     if machine.chunk is not None:
         refuse_many_messages(scenario, machine.chunk, spec, folded)
     return _simulated(_run(scenario, machine, spec, folded), spec, communication, folded)
+
+
+def last_step_s(scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None) -> float:
+    """Return how long the last step takes; the parameters are those of `run_engine`."""
+    spec, communication = _prepared(scenario, machine, folding=folding)
+    if teams := _teams(scenario, machine, spec, communication, known or _new_bodies(scenario, machine)):
+        return teams.last_step_s
+    folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
+    return last_step([member.cohort for member in _run(scenario, machine, spec, folded).members]).duration_s
 
 
 def sort_ranks(scenario: Scenario, machine: Machine) -> Folding | Contraction:
@@ -120,6 +127,15 @@ def sort_ranks(scenario: Scenario, machine: Machine) -> Folding | Contraction:
 def _prepared(scenario: Scenario, machine: Machine, *, folding: bool) -> tuple[StepSpec, Communication]:
     spec = build_step(scenario, machine, build_rates(scenario), folding=folding)
     return spec, Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
+
+
+def _teams(
+    scenario: Scenario, machine: Machine, spec: StepSpec, communication: Communication, bodies: Bodies
+) -> Teams | None:
+    """Play a step by teams; None where that cannot be done."""
+    sorted_out = _contracted(scenario, machine, spec, communication)
+    teams = sorted_out and sorted_out.play(bodies)
+    return teams if teams and teams.holds else None
 
 
 def _contracted(

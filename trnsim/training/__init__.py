@@ -23,6 +23,7 @@ from trnsim.training.story import (
     RankPlan,
     train,
 )
+from trnsim.training.teams import Teams
 
 __all__ = [
     "COPIES",
@@ -50,6 +51,7 @@ __all__ = [
     "StagePasses",
     "Steady",
     "StepSpec",
+    "Teams",
     "UnservedGroupError",
     "VirtualStage",
     "collective_skew_s",

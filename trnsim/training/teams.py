@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from trnsim.engine import Agenda, Cohort, Collective
-from trnsim.training.cohorts import Member
+from trnsim.engine import Agenda, Cohort, Collective, seconds
 from trnsim.training.folding import Node
 from trnsim.training.late import LateReplica, Reductions, alike, late_ranks
 from trnsim.training.replay import Replay
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from trnsim.training.bodies import Bodies, Neighbours, Place
-    from trnsim.training.cohorts import Planner
+    from trnsim.training.cohorts import Member, Planner
     from trnsim.training.contraction import Contraction
     from trnsim.training.late import LateRank
     from trnsim.training.sorts import Rows, Sort
@@ -67,10 +66,22 @@ class Teams:
             if not self.late:
                 self._play(step)
 
-    @cached_property
+    @property
     def members(self) -> tuple[Member, ...]:
         """The ranks by kind, by ascending first rank."""
-        return tuple(sorted(self._members(), key=lambda member: member.node.first_rank))
+        views = [View(self.found, roster, n) for roster in self._rosters() for n in range(len(roster.kinds))]
+        views.sort(key=lambda view: view.kind.first_rank)
+        return tuple(views)  # type: ignore[arg-type]  # read like members
+
+    @property
+    def last_step_s(self) -> float:
+        """How long the last step took."""
+        ends_ps = [roster.ends_ps(number) for roster in self._rosters() for number in range(len(roster.kinds))]
+        *_, before_ps, last_ps = 0, *map(max, zip(*ends_ps, strict=True))
+        return seconds(last_ps - before_ps)
+
+    def _rosters(self) -> Iterator[Roster]:
+        return chain.from_iterable(cast.values() for cast in self._casts)
 
     def _play(self, step: int) -> None:
         """Let every replica go through its passes, and every data-parallel group reduce, update and gather."""
@@ -147,7 +158,7 @@ class Teams:
             for roster in entry.cast.values():
                 played = roster.steps[-1]
                 launched_ps = played.launches_ps
-                for tail in roster.tails.values():
+                for tail in roster.tails:
                     launches[tail].append(launched_ps)
                     passed[tail] = max(passed[tail], played.passed_ps)
         last = {tail: list(map(max, zip(*found, strict=True))) for tail, found in launches.items()}
@@ -162,7 +173,7 @@ class Teams:
             for (stage, _), roster in entry.cast.items():
                 played = roster.steps[step]
                 passed_ps = played.passed_ps
-                for tail in roster.tails.values():
+                for tail in roster.tails:
                     self.holds &= passed_ps <= tail.reduced_ps(step)
                     is_early = step and played.sent_ps is not None and played.sent_ps < tail.step_ends[step - 1][2]
                     self.holds &= not (is_early and self.found.meets_next(sort, stage))
@@ -181,15 +192,6 @@ class Teams:
             found.update(dict.fromkeys(ends, Collective("tied", {end: end.ranks for end in ends})))
         return found
 
-    def _members(self) -> Iterator[Member]:
-        for cast, sort in zip(self._casts, self.found.sorts, strict=True):
-            for (stage, _), roster in cast.items():
-                for number, kind in enumerate(roster.kinds):
-                    key = self.found.key_of(kind.first_rank)
-                    view = View(roster, number, key, f"stage {stage}", self._spec.mesh.label(kind.first_rank))
-                    node = self.found.node(sort, stage, kind, roster.pace)
-                    yield Member(view, node, roster.own[number])  # type: ignore[arg-type]  # read like a cohort
-
     def _rosters_of(self, sort: Sort) -> Iterator[tuple[Place, Roster]]:
         """Yield the ranks of each team of a replica."""
         for stage, kinds in enumerate(self.found.kinds(sort)):
@@ -200,10 +202,10 @@ class Teams:
     def _roster(self, sort: Sort, stage: int, kinds: tuple[Kind, ...], pace: float) -> Roster:
         own = tuple(self._planner.plan(self.found.node(sort, stage, kind, pace)) for kind in kinds)
         slowest = min(range(len(kinds)), key=lambda number: kinds[number].speed)
-        tails = {kind.lane: self._tails[stage, kind.lane] for kind in kinds}
-        for kind, plan in zip(kinds, own, strict=True):
-            tails[kind.lane].update_ps = max(tails[kind.lane].update_ps, plan.update_ps)
-        return Roster(kinds, own, own[slowest], pace, sort.replicas, tails)
+        tails = tuple([self._tails[stage, kind.lane] for kind in kinds])
+        for tail, plan in zip(tails, own, strict=True):
+            tail.update_ps = max(tail.update_ps, plan.update_ps)
+        return Roster(sort, stage, kinds, own, own[slowest], pace, tails)
 
     def _tail(self, stage: int, lane: int) -> Tail:
         node, spec = self.found.tails.payers[stage, lane], self._spec

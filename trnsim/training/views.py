@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from trnsim.engine import Activity
     from trnsim.training.bodies import Body, Neighbours, Place, Team
+    from trnsim.training.contraction import Contraction
+    from trnsim.training.folding import Node
     from trnsim.training.replay import Replay
+    from trnsim.training.sorts import Sort
     from trnsim.training.story import RankPlan
     from trnsim.training.tails import Tail
     from trnsim.training.tracks import Track
@@ -73,6 +76,8 @@ class Roster(Struct):
 
     Parameters
     ----------
+    sort, stage
+        The sort, and the stage.
     kinds
         Their kinds.
     own
@@ -81,36 +86,37 @@ class Roster(Struct):
         That of the slowest.
     pace
         Share of the healthy speed at which the slowest of the tensor group works.
-    replicas
-        In how many replicas they are.
     tails
-        Their tails, by lane.
+        The tail of each kind.
     steps
         What they did.
     """
 
+    sort: Sort
+    stage: int
     kinds: tuple[Kind, ...]
     own: tuple[RankPlan, ...]
     plan: RankPlan
     pace: float
-    replicas: int
-    tails: Mapping[int, Tail]
+    tails: tuple[Tail, ...]
     steps: list[Played] = field(default_factory=list)
 
     def starts_ps(self) -> tuple[int, ...]:
         """Return when each kind begins the next step."""
-        if not self.steps:
-            return (0,) * len(self.kinds)
-        ended = len(self.steps) - 1
-        tails = (self.tails[kind.lane] for kind in self.kinds)
-        return tuple(tail.step_ends[ended][2] + tail.alone_ps(own) for tail, own in zip(tails, self.own, strict=True))
+        return tuple(self.ends_ps(number)[-1] if self.steps else 0 for number in range(len(self.kinds)))
+
+    def ends_ps(self, number: int) -> list[int]:
+        """Return when ranks of a kind ended each step."""
+        tail = self.tails[number]
+        alone_ps = tail.alone_ps(self.own[number])
+        return [end_ps + alone_ps for _, _, end_ps in tail.step_ends]
 
     def entrant(self, starts_ps: Sequence[int], zero_ps: int) -> Entrant:
         """Return the team that is to go through the passes of a step."""
         place = self.plan.turns[0].virtual_stage
         heads_ps = (own.passes[place].forward.head_ps for own in self.own)
         opening = {(start - zero_ps, head) for start, head in zip(starts_ps, heads_ps, strict=True)}
-        ranks = sum(kind.ranks for kind in self.kinds) // self.replicas
+        ranks = sum(kind.ranks for kind in self.kinds) // self.sort.replicas
         return Entrant(self.plan, ranks, tuple(sorted(opening)))
 
 
@@ -146,27 +152,71 @@ class Entry(NamedTuple):
 class View:
     """What ranks of one kind did: the passes of their team, then the update of their own.
 
+    It is read like a cohort, and like the member that this is of; all is looked up when it is asked for.
+
     Parameters
     ----------
+    found
+        All ranks, sorted.
     roster, number
         Who they are, and which of the kinds.
-    key
-        Tells it from all other kinds of ranks.
-    name, first
-        What they are, and the name of the first.
     """
 
-    def __init__(
-        self, roster: Roster, number: int, key: tuple[int, int, int, int, float, int], name: str, first: str
-    ) -> None:
-        kind = roster.kinds[number]
-        self._roster, self._number = roster, number
-        self._tail = roster.tails[kind.lane]
-        self.ranks, self.name, self.first, self.key = kind.ranks, name, first, key
-        alone_ps = self._tail.alone_ps(roster.own[number])
-        self.step_ends = [(0, 0, end_ps + alone_ps) for _, _, end_ps in self._tail.step_ends]
+    __slots__ = ("_found", "_number", "_roster")
+
+    def __init__(self, found: Contraction, roster: Roster, number: int) -> None:
+        self._found, self._roster, self._number = found, roster, number
 
     __str__ = Cohort.__str__
+
+    @property
+    def cohort(self) -> View:
+        """Itself."""
+        return self
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of ranks."""
+        return self._roster.kinds[self._number]
+
+    @property
+    def ranks(self) -> int:
+        """How many they are."""
+        return self.kind.ranks
+
+    @property
+    def name(self) -> str:
+        """What they are."""
+        return f"stage {self._roster.stage}"
+
+    @property
+    def first(self) -> str:
+        """The name of the first of them."""
+        return self._found.spec.mesh.label(self.kind.first_rank)
+
+    @property
+    def key(self) -> Hashable:
+        """What tells them from all other kinds of ranks."""
+        return self._found.key_of(self.kind.first_rank)
+
+    @property
+    def plan(self) -> RankPlan:
+        """What each of them does."""
+        return self._roster.own[self._number]
+
+    @property
+    def node(self) -> Node:
+        """Where they sit and what they pay."""
+        return self._found.node(self._roster.sort, self._roster.stage, self.kind, self._roster.pace)
+
+    @property
+    def step_ends(self) -> list[tuple[int, int, int]]:
+        """When each step ended, in picoseconds; rows of logs, which come before these, are not counted."""
+        return [(0, 0, end_ps) for end_ps in self._roster.ends_ps(self._number)]
+
+    @property
+    def _tail(self) -> Tail:
+        return self._roster.tails[self._number]
 
     @property
     def log(self) -> Log:
