@@ -11,7 +11,8 @@ from trnsim.engine import Activity, Part, Transfer, Wait
 from trnsim.parallel import Sharding
 from trnsim.schedules import Pipeline
 from trnsim.training import Exchanges, Launch, StagePasses
-from trnsim.training.bodies import Entrant, Place
+from trnsim.training.bodies import Entrant, Place, Strands
+from trnsim.training.tolls import rows_of_replica
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 
 class DrawnBody(NamedTuple):
-    """What a body is made of."""
+    """What a body is made of, and what each of its tensor ranks is."""
 
     entrants: Mapping[Place, Entrant]
-    neighbours: Mapping[Place, tuple[Place | None, Place | None]]
+    strands: Strands
     links_are_shared: bool
+    every: Mapping[Place, Entrant]
 
 
 busy_times = st.dictionaries(st.sampled_from(["efa", "efa", "sled"]), st.integers(1, 40), min_size=1, max_size=2)
@@ -60,37 +62,50 @@ def activities(draw: st.DrawFn, name: str, palette: list[Transfer], teams: int, 
 
 @st.composite
 def bodies(draw: st.DrawFn) -> DrawnBody:
-    """Draw a body; its teams come to their first collective before and after the message that they wait for."""
-    stages, teams = draw(st.sampled_from([1, 2, 3, 3, 4, 4])), draw(st.sampled_from([1, 1, 2, 3]))
+    """Draw a body; its teams come to their first collective before and after the message that they wait for.
+
+    What messages cost is drawn for each tensor rank, and teams are those that a replica of such ranks has.
+    """
+    stages, ranks = draw(st.sampled_from([1, 2, 3, 3, 4, 4, 6])), draw(st.sampled_from([1, 2, 3, 3]))
     pipeline = Pipeline(stages, draw(st.sampled_from([1, 2, 3, 6, 10, 14])))
     kind, segments = draw(st.sampled_from(["1f1b", "gpipe"])), draw(st.integers(1, 3))
     palette, has_buckets = draw(palettes), draw(st.booleans())
-    most = draw(st.sampled_from([0, 2, 2])) if teams == 1 else 2  # without collectives messages meet each other alone
-    entrants: dict[Place, Entrant] = {}
+    sent = [_sent(draw, stages, ranks, palette) for _ in range(2)]
+    rows = rows_of_replica(*({place: id(each) for place, each in costs.items()} for costs in sent))
+    strands = tuple(tuple(rows[stage, rank] for stage in range(stages)) for rank in range(ranks))
+    most = draw(st.sampled_from([0, 2, 2])) if not any(rows.values()) else 2  # else messages meet each other alone
+    teams: dict[Place, Entrant] = {}
+    every: dict[Place, Entrant] = {}
     for stage in range(stages):
         names = "forward", *["backward"] * (1 + segments)
-        for team, parts in enumerate(
-            zip(*(draw(activities(name, palette, teams, most)) for name in names), strict=True)
-        ):
-            entrants[stage, team] = Entrant(
-                _plan(draw, kind, stage, pipeline, palette, parts, has_buckets=has_buckets), 2, draw(openings)
-            )
-    neighbours = {
-        (stage, team): ((stage - 1, team) if stage else None, (stage + 1, team) if stage + 1 < stages else None)
-        for stage, team in entrants
-    }
-    return DrawnBody(entrants, neighbours, draw(st.sampled_from([True] * 5 + [False])))
+        team_of = [strand[stage] for strand in strands]
+        parts = list(zip(*(draw(activities(name, palette, max(team_of) + 1, most)) for name in names), strict=True))
+        opened = [draw(openings) for _ in parts]
+        for rank, team in reversed(list(enumerate(team_of))):
+            sends = [costs[stage, rank] for costs in sent]
+            told = _plan(kind, stage, pipeline, sends, parts[team], has_buckets=has_buckets)
+            teams[stage, team] = every[stage, rank] = Entrant(told, opened[team])
+    return DrawnBody(teams, strands, draw(st.sampled_from([True] * 5 + [False])), every)
+
+
+def _sent(draw: st.DrawFn, stages: int, ranks: int, palette: list[Transfer]) -> dict[Place, Transfer]:
+    """Draw what each rank sends: all of a stage the same, but for some, as it is at the borders of racks."""
+    places = [(stage, rank) for stage in range(stages) for rank in range(ranks)]
+    usual = [draw(st.sampled_from(palette)) for _ in range(stages)]
+    others = draw(
+        st.dictionaries(st.sampled_from(places), st.sampled_from(palette), max_size=draw(st.sampled_from([1, 9])))
+    )
+    return {(stage, rank): others.get((stage, rank), usual[stage]) for stage, rank in places}
 
 
 openings = st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 90)), min_size=1, max_size=2).map(tuple)
 
 
 def _plan(
-    draw: st.DrawFn,
     kind: str,
     stage: int,
     pipeline: Pipeline,
-    palette: list[Transfer],
+    sends: list[Transfer],
     parts: tuple[Activity, ...],
     *,
     has_buckets: bool,
@@ -100,7 +115,6 @@ def _plan(
     wait = Wait("gradients", "straggler_wait", "exposed_dp")
     sharding = Sharding(0, ranks=2, group=2, overlap="buckets" if has_buckets else "none")
     reduce = tuple(Launch(wait, Transfer(5e-12)) for _ in segments)
-    sends = [draw(st.sampled_from(palette)) for _ in range(2)]
     return plan(
         kind,
         stage,
@@ -111,3 +125,9 @@ def _plan(
         exchanges=Exchanges(sharding, reduce),
         blocking_sends=True,
     )
+
+
+def all_apart(drawn: DrawnBody) -> DrawnBody:
+    """Return a body whose tensor ranks are a team each."""
+    strands = tuple((rank,) * len(strand) for rank, strand in enumerate(drawn.strands))
+    return DrawnBody(drawn.every, strands, drawn.links_are_shared, drawn.every)

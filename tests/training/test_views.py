@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @st.composite
 def variants(draw: st.DrawFn) -> list[Replay]:
     """Draw replays that differ little: in when some ranks begin, and in what a message costs."""
-    entrants, neighbours, shared = draw(bodies())
+    entrants, strands, shared, every = draw(bodies())
     found = [dict(entrants)]
     for _ in range(draw(st.integers(1, 3))):
         place, other = draw(st.sampled_from(list(entrants))), dict(entrants)
@@ -40,8 +40,8 @@ def variants(draw: st.DrawFn) -> list[Replay]:
         else:
             other[place] = other[place]._replace(opening_ps=draw(openings))
         found.append(other)
-    drawn = [DrawnBody(each, neighbours, shared) for each in found]
-    return [Replay(each.entrants, each.neighbours, links_are_shared=each.links_are_shared) for each in drawn]
+    drawn = [DrawnBody(each, strands, shared, every) for each in found]
+    return [Replay(each.entrants, each.strands, links_are_shared=each.links_are_shared) for each in drawn]
 
 
 def late(track: Track, sent_ps: list[int]) -> LateTrack:

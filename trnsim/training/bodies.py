@@ -7,8 +7,8 @@ one body serves all replicas, in all steps, whose ranks would have come to each 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity, Cohort, Collective
@@ -17,18 +17,18 @@ from trnsim.training.steady import Steady
 from trnsim.training.story import Neighbourhood, RankPlan, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     from trnsim.engine import Arrival, Call, Engine, Log, Story, Transfer, Wait
     from trnsim.training.passes import StagePasses
 
-__all__ = ["Bodies", "Body", "Entrant", "Neighbours", "Place", "Team", "counterparts"]
+__all__ = ["Bodies", "Body", "Entrant", "Place", "Strands", "Team", "counterparts"]
 
 Place = tuple[int, int]
 """Stage, and number of the team in it."""
 
-Neighbours = Mapping[Place, tuple[Place | None, ...]]
-"""For each team, those that it exchanges messages with: before and after it."""
+Strands = tuple[tuple[int, ...], ...]
+"""For each tensor rank, by stage, the number of the team that it is in: ranks exchange messages along their strand."""
 
 
 class Entrant(NamedTuple):
@@ -38,15 +38,12 @@ class Entrant(NamedTuple):
     ----------
     plan
         Of its slowest ranks.
-    ranks
-        How many they are, of one tensor group.
     opening_ps
         For each kind of them, when it begins the step, and how long it works then before its first collective. Times
         count from the first collective of the first stage.
     """
 
     plan: RankPlan
-    ranks: int
     opening_ps: tuple[tuple[int, int], ...]
 
     def joined_ps(self, come_ps: int | None) -> int:
@@ -55,7 +52,7 @@ class Entrant(NamedTuple):
 
 
 class Team(Cohort):
-    """Ranks of a tensor group whose messages cost the same, in the passes of a step.
+    """Ranks of a tensor group whose messages come and leave at the same times, in the passes of a step.
 
     Attributes
     ----------
@@ -67,8 +64,8 @@ class Team(Cohort):
         When the passes were over.
     """
 
-    def __init__(self, engine: Engine, stage: int, entrant: Entrant) -> None:
-        super().__init__(engine, f"stage {stage}", entrant.ranks, f"of stage {stage}")
+    def __init__(self, engine: Engine, stage: int, ranks: int, entrant: Entrant) -> None:
+        super().__init__(engine, f"stage {stage}", ranks, f"of stage {stage}")
         engine.cohorts.append(self)
         self.plan = entrant.plan
         self.message_ps: tuple[int, int] | None = None
@@ -140,9 +137,10 @@ class Body:
     engine
         A new engine; it is run.
     entrants
-        The teams.
-    neighbours
-        For each team, those that it exchanges messages with: before and after it.
+        The teams. Ranks of one team that exchange messages with different teams are simulated apart, as processes exchange
+        theirs in pairs.
+    strands
+        Who exchanges messages with whom.
 
     Attributes
     ----------
@@ -158,22 +156,27 @@ class Body:
         self,
         engine: Engine,
         entrants: Mapping[Place, Entrant],
-        neighbours: Neighbours,
+        strands: Strands,
     ) -> None:
-        teams = self.teams = {place: Team(engine, place[0], entrant) for place, entrant in entrants.items()}
-        groups = {
-            stage: Collective("tp", {team: team.ranks for (at, _), team in teams.items() if at == stage})
-            for stage in {stage for stage, _ in teams}
+        pipelines = {
+            strand: [Team(engine, stage, ranks, entrants[stage, team]) for stage, team in enumerate(strand)]
+            for strand, ranks in sorted(Counter(strands).items())
         }
+        groups = [
+            Collective("tp", {team: team.ranks for team in teams}) for teams in zip(*pipelines.values(), strict=True)
+        ]
         gradients, steady = Collective("dp", {}), Steady(engine)
         self._entrants = entrants
-        for place, team in teams.items():
-            before, after = (None if other is None else teams[other] for other in neighbours[place])
-            engine.start(team, team.live(Neighbourhood(before, after, groups[place[0]], gradients, None, None), steady))
+        for teams in pipelines.values():
+            for before, team, after, group in zip([None, *teams], teams, [*teams[1:], None], groups, strict=False):
+                engine.start(team, team.live(Neighbourhood(before, after, group, gradients, None, None), steady))
         engine.run()
         steady.settle()
-        for team in teams.values():
+        for team in chain.from_iterable(pipelines.values()):
             team.shift(steady.later_ps)
+        self.teams = {
+            (stage, strand[stage]): team for strand, teams in pipelines.items() for stage, team in enumerate(teams)
+        }
         self.events, self.repeated, self.later_ps = engine.events, steady.turns, steady.later_ps
 
     def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
@@ -211,14 +214,14 @@ class Bodies:
     def of(
         self,
         entrants: Mapping[Place, Entrant],
-        neighbours: Neighbours,
+        strands: Strands,
     ) -> Body | Replay:
         """Return what teams do, simulated unless a body is known that does the same."""
-        key = tuple((*place, neighbours[place], *self._key(entrant.plan)) for place, entrant in entrants.items())
+        key = strands, *((*place, *self._key(entrant.plan)) for place, entrant in entrants.items())
         for body in self._found[key]:
             if body.fits(entrants):
                 return body
-        body = self._simulated(entrants, neighbours)
+        body = self._simulated(entrants, strands)
         self.count += 1
         self.events += body.events
         self.repeated += body.repeated
@@ -228,13 +231,13 @@ class Bodies:
     def _simulated(
         self,
         entrants: Mapping[Place, Entrant],
-        neighbours: Neighbours,
+        strands: Strands,
     ) -> Body | Replay:
-        if self.replays and can_be_replayed(entrants, neighbours):
-            replay = Replay(entrants, neighbours, links_are_shared=self._links_are_shared)
+        if self.replays and can_be_replayed(entrants, strands):
+            replay = Replay(entrants, strands, links_are_shared=self._links_are_shared)
             if replay.is_over:
                 return replay  # if it stalls, its events tell who waits for what
-        return Body(self.new_engine(0), entrants, neighbours)
+        return Body(self.new_engine(0), entrants, strands)
 
     def _key(self, plan: RankPlan) -> Iterator[Hashable]:
         """Yield all that a plan has to do with passes, but for what its ranks compute before they meet."""

@@ -21,10 +21,10 @@ from trnsim.training.tracks import BACKWARD, Track
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
-    from trnsim.engine import Agenda, Course, Transfer
+    from trnsim.engine import Agenda, Course
     from trnsim.training.bodies import Entrant, Place
     from trnsim.training.story import RankPlan
-    from trnsim.training.views import Entry, Roster
+    from trnsim.training.views import Entry
 
 __all__ = ["LateRank", "LateReplica", "LateTrack", "Reductions", "alike", "late_ranks"]
 
@@ -34,6 +34,8 @@ class LateRank:
 
     Parameters
     ----------
+    tensor
+        Its tensor rank.
     plan
         Its own.
     lane
@@ -49,8 +51,8 @@ class LateRank:
         When the last gradient came to it, and when that which it sends had come; None where there is none.
     """
 
-    def __init__(self, plan: RankPlan, lane: int) -> None:
-        self.lane = lane
+    def __init__(self, tensor: int, plan: RankPlan, lane: int) -> None:
+        self.tensor, self.lane = tensor, lane
         self.reductions: Reductions | None = None
         self.came_ps: int | None = None
         self.sent_ps: int | None = None
@@ -174,11 +176,11 @@ class _LatePlayer(Player):
         """Return the links of a kind on which messages come to its ranks."""
         return tuple([rank.inward(kind) for rank in self.ranks])
 
-    def way_to(self, receiver: Player, kind: int, transfer: Transfer) -> Way:
-        """Return a way for messages to another team."""
-        if kind == BACKWARD and isinstance(receiver, _LatePlayer):
-            return _LateWay(self, receiver, transfer, self._agenda)
-        return super().way_to(receiver, kind, transfer)
+    def way(self, kind: int, senders: Sequence[Player], receivers: Sequence[Player], course: Course) -> Way:
+        """Return a way for messages of teams of its stage to others."""
+        if kind == BACKWARD and isinstance(receivers[0], _LatePlayer):
+            return _LateWay(senders, receivers, course, self._agenda)
+        return super().way(kind, senders, receivers, course)
 
     def take(self, kind: int) -> None:
         """Get a message; with the last gradient each rank goes on when it has it."""
@@ -201,19 +203,19 @@ class _LatePlayer(Player):
 
 
 class _LateWay(Way):
-    """Gradients from one late team to another; the last goes rank by rank, as nothing follows it but reductions."""
+    """Gradients from late teams to others; the last goes rank by rank, as nothing follows it but reductions."""
 
-    def __init__(self, sender: _LatePlayer, receiver: _LatePlayer, transfer: Transfer, agenda: Agenda) -> None:
-        super().__init__(sender, receiver, BACKWARD, transfer, agenda)
-        self._from, self._to = sender, receiver
-        self._under_way = len(sender.ranks)
+    def __init__(self, senders: Sequence[Player], receivers: Sequence[Player], course: Course, agenda: Agenda) -> None:
+        super().__init__(BACKWARD, senders, receivers, course, agenda)
+        self._pairs = list(zip(_by_tensor(senders), _by_tensor(receivers), strict=True))
+        self._under_way = len(self._pairs)
 
-    def set_out(self) -> None:
+    def carry(self) -> None:
         """Send a message."""
-        if self._from.work < LAST:
-            super().set_out()
+        if self._senders[0].work < LAST:
+            super().carry()
             return
-        for rank, other in zip(self._from.ranks, self._to.ranks, strict=True):
+        for rank, other in self._pairs:
             self._agenda.carry(self.course, _route(rank, other), partial(self._come_to, rank, other))
 
     def _come_to(self, rank: LateRank, other: LateRank) -> None:
@@ -221,6 +223,12 @@ class _LateWay(Way):
         self._under_way -= 1
         if not self._under_way:
             self.come()
+
+
+def _by_tensor(players: Iterable[Player]) -> list[LateRank]:
+    """Return the ranks of late teams in the order of tensor ranks."""
+    ranks = (rank for player in players if isinstance(player, _LatePlayer) for rank in player.ranks)
+    return sorted(ranks, key=lambda rank: rank.tensor)
 
 
 def _route(sender: LateRank, receiver: LateRank) -> Route:
@@ -263,7 +271,7 @@ class LateReplica:
                 if place in ranks
                 else Player(place, entrant, stage, agenda)
             )
-        connect(self._players, entry.neighbours, links_are_shared=True)
+        connect(self._players, entry.strands, links_are_shared=True)
         self._actors = *self._players.values(), *stages.values()
         self._recurrence = Recurrence(agenda, list(self._players.values()))
         for place, team in ranks.items():
@@ -311,8 +319,11 @@ def alike(entries: Iterable[Entry], stages: Collection[int]) -> list[list[Entry]
 
 def late_ranks(entry: Entry, stages: Collection[int]) -> dict[Place, list[LateRank]]:
     """Return the ranks of a late replica that are told apart, by team."""
-    return {place: _ranks(roster) for place, roster in entry.cast.items() if place[0] in stages}
-
-
-def _ranks(roster: Roster) -> list[LateRank]:
-    return [LateRank(plan, kind.lane) for kind, plan in zip(roster.kinds, roster.own, strict=True)]
+    return {
+        (stage, team): [
+            LateRank(tensor, roster.own[number], roster.kinds[number].lane)
+            for number, tensor in enumerate(tensor for tensor, of in enumerate(entry.strands) if of[stage] == team)
+        ]
+        for (stage, team), roster in entry.cast.items()
+        if stage in stages
+    }

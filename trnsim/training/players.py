@@ -10,9 +10,9 @@ from trnsim.training.story import LAST
 from trnsim.training.tracks import Times, Track
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from trnsim.engine import Agenda, Course, Transfer
+    from trnsim.engine import Agenda, Course
     from trnsim.training.bodies import Entrant, Place
 
 __all__ = ["Appointments", "Player", "Stage", "Way"]
@@ -53,24 +53,34 @@ def _joined_ps(entrant: Entrant, track: Track) -> int:
 
 
 class Way:
-    """The messages of one kind from one team to another; one at a time, as the sender waits until it has come.
+    """The messages of one kind from teams of a stage to those of the next, all at the same times; one at a time, as senders wait.
 
     Attributes
     ----------
     course
         What each is to the links.
     is_shared
-        Whether it may meet what else the receiver has on its links. A team that sends is in no pass, so nothing is shared
-        at the other end.
+        Whether it may meet what else the receivers have on their links. A team that sends is in no pass, so nothing is
+        shared at the other end.
     """
 
-    def __init__(self, sender: Player, receiver: Player, kind: int, transfer: Transfer, agenda: Agenda) -> None:
-        self.course = transfer.course
+    def __init__(
+        self, kind: int, senders: Sequence[Player], receivers: Sequence[Player], course: Course, agenda: Agenda
+    ) -> None:
+        self.course = course
         self.is_shared = False
-        self._sender, self._receiver, self._kind, self._agenda = sender, receiver, kind, agenda
-        self._route = Route(receiver.links)
+        self._senders, self._receivers, self._kind, self._agenda = senders, receivers, kind, agenda
+        self._route = Route(lambda kind: [link for receiver in receivers for link in receiver.links(kind)])
+        self._missing = len(senders)
 
     def set_out(self) -> None:
+        """Let a team send a message; the last of a stage sends those of all."""
+        self._missing -= 1
+        if not self._missing:
+            self._missing = len(self._senders)
+            self.carry()
+
+    def carry(self) -> None:
         """Send a message."""
         if self.is_shared:
             self._agenda.carry(self.course, self._route, self.come)
@@ -79,9 +89,12 @@ class Way:
 
     def come(self) -> None:
         """Let a message arrive."""
-        self._sender.left.append(self._agenda.now)
-        self._receiver.take(self._kind)
-        self._sender.begin()
+        for sender in self._senders:
+            sender.left.append(self._agenda.now)
+        for receiver in self._receivers:
+            receiver.take(self._kind)
+        for sender in self._senders:
+            sender.begin()
 
 
 class _Actor:
@@ -170,9 +183,9 @@ class Player(_Actor):
             self._backlog[kind] -= 1
         self.stage.join(self)
 
-    def way_to(self, receiver: Player, kind: int, transfer: Transfer) -> Way:
-        """Return a way for messages to another team."""
-        return Way(self, receiver, kind, transfer, self._agenda)
+    def way(self, kind: int, senders: Sequence[Player], receivers: Sequence[Player], course: Course) -> Way:
+        """Return a way for messages of teams of its stage, itself among them, to others."""
+        return Way(kind, senders, receivers, course, self._agenda)
 
     def take(self, kind: int) -> None:
         """Get a message: go on with it, or keep it for later."""

@@ -8,6 +8,7 @@ is a row of times at which something ends.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Agenda
@@ -16,9 +17,10 @@ from trnsim.training.players import Player, Stage
 from trnsim.training.tracks import BACKWARD, FORWARD, Cut
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from trnsim.training.bodies import Entrant, Neighbours, Place
+    from trnsim.engine import Transfer
+    from trnsim.training.bodies import Entrant, Place, Strands
     from trnsim.training.story import RankPlan
 
 __all__ = ["Recurrence", "Replay", "can_be_replayed", "connect"]
@@ -29,7 +31,7 @@ class Replay:
 
     Parameters
     ----------
-    entrants, neighbours
+    entrants, strands
         As for `Body`; they can be replayed.
     links_are_shared
         Whether transfers that are on one link at the same time share it.
@@ -46,12 +48,12 @@ class Replay:
         How long these take.
     """
 
-    def __init__(self, entrants: Mapping[Place, Entrant], neighbours: Neighbours, *, links_are_shared: bool) -> None:
+    def __init__(self, entrants: Mapping[Place, Entrant], strands: Strands, *, links_are_shared: bool) -> None:
         agenda = Agenda()
         teams = Counter(stage for stage, _ in entrants)
         stages = {stage: Stage(agenda, is_alone=count == 1) for stage, count in teams.items()}
         players = {place: Player(place, entrant, stages[place[0]], agenda) for place, entrant in entrants.items()}
-        connect(players, neighbours, links_are_shared=links_are_shared)
+        connect(players, strands, links_are_shared=links_are_shared)
         recurrence = Recurrence(agenda, list(players.values()))
         for player in players.values():
             player.get_ready()
@@ -74,19 +76,21 @@ class Replay:
         return all(appointments.suit(self.teams, entrants) for appointments in self._appointments)
 
 
-def can_be_replayed(entrants: Mapping[Place, Entrant], neighbours: Neighbours) -> bool:
+def can_be_replayed(entrants: Mapping[Place, Entrant], strands: Strands) -> bool:
     """Say whether plans are such that messages need only be counted, and passes need nobody else."""
     stages: dict[int, list[RankPlan]] = {}
     for (stage, _), entrant in entrants.items():
         stages.setdefault(stage, []).append(entrant.plan)
-    return all(map(_meet, stages.values())) and all(
-        _is_plain(entrant.plan)
-        and all(
-            other is None or _goes_on(kind, entrant.plan, entrants[other].plan)
-            for kind, other in zip((BACKWARD, FORWARD), neighbours[place], strict=True)
-        )
-        for place, entrant in entrants.items()
-    )
+    if not all(map(_meet, stages.values())) or not all(_is_plain(entrant.plan) for entrant in entrants.values()):
+        return False
+    pairs = ((entrants[before].plan, entrants[after].plan) for before, after in _pairs(strands))
+    return all(_goes_on(FORWARD, before, after) and _goes_on(BACKWARD, after, before) for before, after in pairs)
+
+
+def _pairs(strands: Strands) -> Iterator[tuple[Place, Place]]:
+    """Yield the teams that exchange messages."""
+    for strand in set(strands):
+        yield from pairwise(enumerate(strand))
 
 
 def _meet(plans: Sequence[RankPlan]) -> bool:
@@ -113,25 +117,43 @@ def _is_plain(plan: RankPlan) -> bool:
 
 def _goes_on(kind: int, sender: RankPlan, receiver: RankPlan) -> bool:
     """Say whether messages of a kind are looked at in the order in which they are sent."""
-    transfer = sender.send_gradient if kind == BACKWARD else sender.send_activation
-    return transfer is not None and sender.microbatches[kind] == receiver.microbatches[kind]
+    return _sent(kind, sender) is not None and sender.microbatches[kind] == receiver.microbatches[kind]
 
 
-def connect(players: Mapping[Place, Player], neighbours: Neighbours, *, links_are_shared: bool) -> None:
-    """Let teams send to their neighbours."""
-    for place, player in players.items():
-        previous, following = (None if other is None else players[other] for other in neighbours[place])
-        plan = player.entrant.plan
-        for kind, other, transfer in (
-            (BACKWARD, previous, plan.send_gradient),
-            (FORWARD, following, plan.send_activation),
-        ):
-            if other is not None and transfer is not None:
-                player.sends[kind] = other.receives[kind] = player.way_to(other, kind, transfer)
-                if kind == FORWARD:
-                    player.track.following, other.track.previous = other.track, player.track
+def _sent(kind: int, plan: RankPlan) -> Transfer | None:
+    return plan.send_gradient if kind == BACKWARD else plan.send_activation
+
+
+def connect(players: Mapping[Place, Player], strands: Strands, *, links_are_shared: bool) -> None:
+    """Let teams send to those before and after them."""
+    for befores, afters in _bundles(_pairs(strands)):
+        before, after = ([players[place] for place in places] for places in (befores, afters))
+        for kind, senders, receivers in ((FORWARD, before, after), (BACKWARD, after, before)):
+            if transfer := _sent(kind, senders[0].entrant.plan):
+                way = senders[0].way(kind, senders, receivers, transfer.course)
+                for sender in senders:
+                    sender.sends[kind] = way
+                for receiver in receivers:
+                    receiver.receives[kind] = way
+        for player in before:
+            player.track.following = after[0].track
+        for player in after:
+            player.track.previous = before[0].track
     if links_are_shared:
         _share(players.values())
+
+
+def _bundles(pairs: Iterable[tuple[Place, Place]]) -> list[tuple[list[Place], list[Place]]]:
+    """Put the teams of two stages together that one message can stand for: each has a rank of one of the other stage.
+
+    Ranks of a team send and get their messages at the same times; so do all of these.
+    """
+    found: list[tuple[set[Place], set[Place]]] = []
+    for before, after in pairs:
+        touched = [each for each in found if before in each[0] or after in each[1]]
+        found = [each for each in found if each not in touched]
+        found.append(({before}.union(*(each[0] for each in touched)), {after}.union(*(each[1] for each in touched))))
+    return sorted((sorted(befores), sorted(afters)) for befores, afters in found)
 
 
 def _share(players: Iterable[Player]) -> None:
@@ -141,7 +163,7 @@ def _share(players: Iterable[Player]) -> None:
         passes = frozenset(kind for activity in player.activities for kind in activity.course().kinds)
         for way in ways:
             others = (each.course.kinds for each in ways if each is not way)
-            way.is_shared = not passes.union(*others).isdisjoint(way.course.kinds)
+            way.is_shared |= not passes.union(*others).isdisjoint(way.course.kinds)
         player.stage.kinds = player.stage.kinds.union(*(way.course.kinds for way in ways))
 
 

@@ -16,7 +16,7 @@ from trnsim.training.views import Entry, Kind, Roster, View
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trnsim.training.bodies import Bodies, Neighbours, Place
+    from trnsim.training.bodies import Bodies, Place, Strands
     from trnsim.training.cohorts import Member, Planner
     from trnsim.training.contraction import Contraction
     from trnsim.training.late import LateRank
@@ -58,7 +58,7 @@ class Teams:
         self._tails = {key: self._tail(*key) for key in contraction.tails.slowest}
         self._tied = self._tied_groups()
         self._casts = [dict(self._rosters_of(sort)) for sort in contraction.sorts]
-        self._near = {like: _neighbours(rows) for like, rows in contraction.rows.items()}
+        self._strands = {like: _strands(rows) for like, rows in contraction.rows.items()}
         self.late: set[int] = set()
         self.holds = True
         self.cohorts = self.events = self.repeated = 0
@@ -147,8 +147,8 @@ class Teams:
             roster.entrant(starts_ps[place], 0).joined_ps(None) for place, roster in cast.items() if place[0] == 0
         )
         entrants = {place: roster.entrant(starts_ps[place], zero_ps) for place, roster in cast.items()}
-        near = self._near[sort.like]
-        return Entry(cast, near, starts_ps, zero_ps, self._bodies.of(entrants, near))
+        strands = self._strands[sort.like]
+        return Entry(cast, strands, starts_ps, zero_ps, self._bodies.of(entrants, strands))
 
     def _arrivals(self, entries: Sequence[Entry]) -> tuple[Mapping[Tail, list[int]], Mapping[Tail, int]]:
         """Return for each tail when the last of some replicas has come to each reduction, and when it has ended its passes."""
@@ -217,11 +217,9 @@ class Teams:
         return Tail(self._bodies.new_engine(0), f"stage {stage}", ranks, spec.mesh.label(node.first_rank), plan)
 
 
-def _neighbours(rows: Rows) -> Neighbours:
-    """Return the teams that each team of a replica exchanges messages with."""
-    return {
-        (stage, row): tuple(
-            (near, rows[near, tensor]) if (near, tensor) in rows else None for near in (stage - 1, stage + 1)
-        )
-        for (stage, tensor), row in rows.items()
-    }
+def _strands(rows: Rows) -> Strands:
+    """Return the teams of each tensor rank of a replica."""
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for (_, tensor), row in sorted(rows.items()):
+        found[tensor].append(row)
+    return tuple(map(tuple, found.values()))

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from trnsim.training.communication import Coordinates
     from trnsim.training.folding import Node
     from trnsim.training.replicas import Replicas
-    from trnsim.training.sorts import Lanes, Rows, Sizes
+    from trnsim.training.sorts import Lanes, Place, Rows, Sizes
     from trnsim.training.spec import StepSpec
 
-__all__ = ["Tails", "rows_of", "tails_of", "tolls_of"]
+__all__ = ["Tails", "rows_of", "rows_of_replica", "tails_of", "tolls_of"]
 
 
 def tolls_of(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, int]:
@@ -40,29 +40,51 @@ def _paid(
 
 
 def rows_of(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, Rows]:
-    """Sort the ranks of each tensor group of a replica by what their messages cost, and by whom they come from."""
-
-    def sent(node: Node) -> Hashable:
-        return _spent(node.prices.send_activation), _spent(node.prices.send_gradient)
-
+    """Sort the ranks of each tensor group of a replica into teams."""
     places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
-    paid = _paid(nodes, payers, sizes, sent)
-    found = {costs: _rows_of_replica(dict(zip(places, costs, strict=True)), sizes) for costs in set(paid.values())}
-    return {like: found[costs] for like, costs in paid.items()}
+    activations = _paid(nodes, payers, sizes, lambda node: _spent(node.prices.send_activation))
+    gradients = _paid(nodes, payers, sizes, lambda node: _spent(node.prices.send_gradient))
+    known: dict[Hashable, Rows] = {}
+    found = {}
+    for like in payers.likes:
+        costs = activations[like], gradients[like]
+        if costs not in known:
+            known[costs] = rows_of_replica(*(dict(zip(places, of, strict=True)) for of in costs))
+        found[like] = known[costs]
+    return found
 
 
-def _rows_of_replica(costs: Mapping[tuple[int, int], Hashable], sizes: Sizes) -> Rows:
-    if all(costs[stage, tensor] == costs[stage, 0] for stage, tensor in costs):
-        return dict.fromkeys(costs, 0)
-    places = [(stage, tensor) for stage in range(sizes.pp) for tensor in range(sizes.tp)]
-    number = {place: index for index, place in enumerate(places)}
-    neighbours = [tuple(number.get((stage + step, tensor), -1) for step in (-1, 1)) for stage, tensor in places]
-    colours = refine([(place[0], costs[place]) for place in places], [], neighbours).colours
-    names: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    return {
-        place: names[place[0]].setdefault(colour, len(names[place[0]]))
-        for place, colour in zip(places, colours, strict=True)
-    }
+def rows_of_replica(activations: Mapping[Place, Hashable], gradients: Mapping[Place, Hashable]) -> Rows:
+    """Sort the ranks of each tensor group of one replica by what their messages cost, and those that these may meet.
+
+    The passes of a group begin and end for all of its ranks together, so its ranks differ by when messages come to them and
+    leave them only. A message that comes may meet, on the links of who gets it, passes and what comes from the other side,
+    and nothing else: so it takes two costs to know when it comes, and six to know all four kinds of a rank.
+
+    Parameters
+    ----------
+    activations, gradients
+        By stage and tensor rank, what it costs to send each to the next stage and to the one before.
+
+    Examples
+    --------
+    The fourth tensor rank of the first stage pays more; the third stage sends nothing that meets what it sends.
+
+    >>> activations = {(stage, tensor): 1 for stage in range(5) for tensor in range(4)} | {(0, 3): 2}
+    >>> rows = rows_of_replica(activations, dict.fromkeys(activations, 1))
+    >>> [[rows[stage, tensor] for tensor in range(4)] for stage in range(5)]
+    [[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
+    """
+    names: defaultdict[int, dict[Hashable, int]] = defaultdict(dict)
+    rows = {}
+    for stage, tensor in activations:
+        costs = tuple(
+            sent.get((stage + step, tensor))
+            for sent, steps in ((activations, (-2, -1, 0)), (gradients, (0, 1, 2)))
+            for step in steps
+        )
+        rows[stage, tensor] = names[stage].setdefault(costs, len(names[stage]))
+    return rows
 
 
 class Tails(NamedTuple):

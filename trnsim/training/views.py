@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from trnsim.engine import Activity
-    from trnsim.training.bodies import Body, Neighbours, Place, Team
+    from trnsim.training.bodies import Body, Place, Strands, Team
     from trnsim.training.contraction import Contraction
     from trnsim.training.folding import Node
     from trnsim.training.replay import Replay
@@ -116,8 +116,7 @@ class Roster(Struct):
         place = self.plan.turns[0].virtual_stage
         heads_ps = (own.passes[place].forward.head_ps for own in self.own)
         opening = {(start - zero_ps, head) for start, head in zip(starts_ps, heads_ps, strict=True)}
-        ranks = sum(kind.ranks for kind in self.kinds) // self.sort.replicas
-        return Entrant(self.plan, ranks, tuple(sorted(opening)))
+        return Entrant(self.plan, tuple(sorted(opening)))
 
 
 class Entry(NamedTuple):
@@ -127,8 +126,8 @@ class Entry(NamedTuple):
     ----------
     cast
         Its ranks, by team.
-    neighbours
-        For each team, those that it exchanges messages with: before and after it.
+    strands
+        Who exchanges messages with whom.
     starts_ps
         When each kind of them begins the step.
     zero_ps
@@ -138,7 +137,7 @@ class Entry(NamedTuple):
     """
 
     cast: Mapping[Place, Roster]
-    neighbours: Neighbours
+    strands: Strands
     starts_ps: Mapping[Place, tuple[int, ...]]
     zero_ps: int
     body: Body | Replay
