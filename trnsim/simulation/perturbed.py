@@ -36,7 +36,7 @@ def _cost(scenario: Scenario, machine: Machine, run: Simulated, name: str) -> Pe
     others = tuple(each for each in scenario.perturbations if each.name != name)
     without = replace(scenario, perturbations=others)
     folds = scenario.run.folding != "off"
-    time_s = last_step_s(without, build_machine(without, machine), folding=folds, known=run.bodies)
+    time_s = last_step_s(without, build_machine(without, machine), folding=folds, like=run)
     hits = machine.hits[name]
     return PerturbationCost(name, hits.struck, hits.places, time_s, run.window.duration_s - time_s)
 

@@ -74,9 +74,7 @@ class Simulated(NamedTuple):
         return next(member for member in self.members if member.cohort is self.window.last)
 
 
-def run_engine(
-    scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None = None, must_replay: bool = False
-) -> Simulated:
+def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, must_replay: bool = False) -> Simulated:
     """Run the engine with the best numbers of the software family.
 
     Parameters
@@ -85,16 +83,13 @@ def run_engine(
         What is run.
     folding
         Whether ranks that behave alike are simulated once.
-    known
-        What another run has found.
     must_replay
         Whether it is wrong to run what cannot be replayed.
     """
     spec, communication = _prepared(scenario, machine, folding=folding)
-    bodies = known or _new_bodies(scenario, machine)
-    events, repeated = bodies.events, bodies.repeated
+    bodies = _new_bodies(scenario, machine)
     if teams := _teams(scenario, machine, spec, communication, bodies):
-        events, repeated = teams.events + bodies.events - events, teams.repeated + bodies.repeated - repeated
+        events, repeated = teams.events + bodies.events, teams.repeated + bodies.repeated
         played = _Played(events, teams.cohorts, teams.members, repeated)
         return _simulated(played, spec, communication, teams.found, bodies)
     if must_replay:
@@ -108,10 +103,12 @@ def run_engine(
     return _simulated(_run(scenario, machine, spec, folded), spec, communication, folded)
 
 
-def last_step_s(scenario: Scenario, machine: Machine, *, folding: bool, known: Bodies | None) -> float:
-    """Return how long the last step takes; the parameters are those of `run_engine`."""
+def last_step_s(scenario: Scenario, machine: Machine, *, folding: bool, like: Simulated) -> float:
+    """Return how long the last step takes of what differs from another run in its perturbations alone."""
     spec, communication = _prepared(scenario, machine, folding=folding)
-    if teams := _teams(scenario, machine, spec, communication, known or _new_bodies(scenario, machine)):
+    if like.communication.fabric is machine.fabric:
+        communication = like.communication
+    if teams := _teams(scenario, machine, spec, communication, like.bodies or _new_bodies(scenario, machine)):
         return teams.last_step_s
     folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     return last_step([member.cohort for member in _run(scenario, machine, spec, folded).members]).duration_s

@@ -119,7 +119,7 @@ class Communication:
     """
 
     def __init__(self, fabric: ClosedFormFabric, spec: StepSpec, algorithms: Algorithms) -> None:
-        self._fabric = fabric
+        self.fabric = fabric
         self._spec = spec
         self._algorithms = algorithms
         self._priced: dict[tuple[str, Group, int], Price] = {}
@@ -177,11 +177,11 @@ class Communication:
 
     def _price(self, op: str, algorithm: str, group: Group, size_bytes: int) -> Price:
         if algorithm == "neuron" and self.inside_server(group):
-            return self._fabric.by_neurons_rules(op, group, size_bytes)
+            return self.fabric.by_neurons_rules(op, group, size_bytes)
         if algorithm in {"auto", "neuron"}:
-            return self._fabric.best(op, group, size_bytes)
+            return self.fabric.best(op, group, size_bytes)
         try:
-            return self._fabric.price(op, algorithm, group, size_bytes)
+            return self.fabric.price(op, algorithm, group, size_bytes)
         except ValueError as error:
             where = "server" if self.inside_server(group) else "cluster"
             message = f"{error}; the {op} of {group.size} ranks has not; leave it out with {{{op}: {{{where}: auto}}}}"
@@ -189,7 +189,7 @@ class Communication:
 
     def message(self, source: int, target: int) -> Price:
         """Price an activation, or its gradient, from one rank to another."""
-        return self._fabric.send(source, target, self._spec.activation_bytes)
+        return self.fabric.send(source, target, self._spec.activation_bytes)
 
     def inside_server(self, group: Group) -> bool:
         """Say whether all members of a group are in one server."""
