@@ -91,23 +91,16 @@ def run_engine(
         Whether it is wrong to run what cannot be replayed.
     """
     spec, communication = _prepared(scenario, machine, folding=folding)
-    if sorted_out := _contracted(scenario, machine, spec, communication):
-        bodies = known or _new_bodies(scenario, machine)
-        events, repeated = bodies.events, bodies.repeated
-        teams = sorted_out.play(bodies)
-        if teams.holds:
-            events, repeated = teams.events + bodies.events - events, teams.repeated + bodies.repeated - repeated
-            played = _Played(events, teams.cohorts, teams.members, repeated)
-            return _simulated(played, spec, communication, teams.found, bodies)
-    if must_replay:
-        message = (
-            "no ranks of this step can be simulated as teams, and nothing else is replayed; auto goes by events then"
-        )
-        raise InputError([Problem("run.engine", message, value=scenario.run.engine)], file=str(scenario.source))
-    folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
-    if machine.chunk is not None:
-        refuse_many_messages(scenario, machine.chunk, spec, folded)
-    return _simulated(_run(scenario, machine, spec, folded), spec, communication, folded)
+    played = _by_teams(scenario, machine, spec, communication, known)
+    if played is None:
+        if must_replay:
+            message = "no ranks of this step can be simulated as teams, and nothing else is replayed; auto goes by events then"
+            raise InputError([Problem("run.engine", message, value=scenario.run.engine)], file=str(scenario.source))
+        folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
+        if machine.chunk is not None:
+            refuse_many_messages(scenario, machine.chunk, spec, folded)
+        played = _by_ranks(scenario, machine, spec, folded)
+    return _simulated(played, spec, communication)
 
 
 def sort_ranks(scenario: Scenario, machine: Machine) -> Folding | Contraction:
@@ -123,42 +116,74 @@ def _prepared(scenario: Scenario, machine: Machine, *, folding: bool) -> tuple[S
 
 
 def _contracted(
-    scenario: Scenario, machine: Machine, spec: StepSpec, communication: Communication
+    scenario: Scenario, machine: Machine, spec: StepSpec, communication: Communication, *, like_first: bool = False
 ) -> Contraction | None:
-    shared = scenario.run.fidelity == "flow"
+    shared, fabric = scenario.run.fidelity == "flow", (machine.meeting_tier, machine.blocks)
     if machine.chunk is not None:
         return None
-    return contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
+    return contract(spec, communication, *fabric, links_are_shared=shared, like_the_first=like_first)
 
 
-def like_the_first_s(scenario: Scenario, machine: Machine, bounds: Iterable[Bound]) -> list[float]:
-    """Return how long the last step is with other numbers of the software family, if all replicas sit like the first."""
+def like_the_first_s(
+    scenario: Scenario, machine: Machine, bounds: Iterable[Bound], known: Bodies | None
+) -> list[float]:
+    """Return how long the last step is with other numbers of the software family, if all replicas sit like the first.
+
+    `known` is what another run has found.
+    """
     spec, communication = _prepared(scenario, machine, folding=True)
-    folding = fold(spec, communication, like_the_first(spec))
     found = []
-    for bound in bounds:  # a fold does not depend on how fast ranks work
-        again = _run(scenario, machine, replace(spec, rates=build_rates(scenario, bound)), folding)
-        found.append(last_step([member.cohort for member in again.members]).duration_s)
+    for bound in bounds:
+        again = replace(spec, rates=build_rates(scenario, bound))
+        played = _by_teams(scenario, machine, again, communication, known, like_first=True)
+        if played is None:
+            played = _by_ranks(scenario, machine, again, fold(again, communication, like_the_first(again)))
+        found.append(last_step([member.cohort for member in played.members]).duration_s)
     return found
 
 
 class _Played(NamedTuple):
-    """What a run needed, and the cohorts at its end."""
+    """What a run needed, its ranks and the cohorts at its end; bodies if it was played by teams."""
 
     events: int
     processes: int
+    folding: Folding | Contraction
     members: Members
     repeated: int
+    bodies: Bodies | None = None
 
 
-def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> _Played:
+def _by_teams(
+    scenario: Scenario,
+    machine: Machine,
+    spec: StepSpec,
+    communication: Communication,
+    known: Bodies | None,
+    *,
+    like_first: bool = False,
+) -> _Played | None:
+    """Play a step by teams and tails, if its ranks can be sorted into such and were right to be."""
+    sorted_out = _contracted(scenario, machine, spec, communication, like_first=like_first)
+    if sorted_out is None:
+        return None
+    bodies = known or _new_bodies(scenario, machine)
+    events, repeated = bodies.events, bodies.repeated
+    teams = sorted_out.play(bodies)
+    if not teams.holds:
+        return None
+    events, repeated = teams.events + bodies.events - events, teams.repeated + bodies.repeated - repeated
+    return _Played(events, teams.cohorts, teams.found, teams.members, repeated, bodies)
+
+
+def _by_ranks(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> _Played:
+    """Simulate each kind of ranks."""
     engine = _new_engine(scenario, machine)
     steady = Steady(engine) if spec.folding and engine.holds_groups_together else None
     members = populate(engine, spec, folding, steady)
     engine.run()
     if steady is not None:
         steady.settle()
-    return _Played(engine.events, len(members), members, steady.turns if steady else 0)
+    return _Played(engine.events, len(members), folding, members, steady.turns if steady else 0)
 
 
 def _new_bodies(scenario: Scenario, machine: Machine) -> Bodies:
@@ -175,13 +200,7 @@ def _new_engine(scenario: Scenario, machine: Machine, start_ps: int = 0) -> Engi
     return Engine(links_are_shared=scenario.run.fidelity == "flow", start_ps=start_ps)
 
 
-def _simulated(
-    played: _Played,
-    spec: StepSpec,
-    communication: Communication,
-    folding: Folding | Contraction,
-    bodies: Bodies | None = None,
-) -> Simulated:
+def _simulated(played: _Played, spec: StepSpec, communication: Communication) -> Simulated:
     window = last_step([member.cohort for member in played.members])
     found = account(window.last, window)
     return Simulated(
@@ -189,10 +208,10 @@ def _simulated(
         played.processes,
         spec,
         communication,
-        folding,
+        played.folding,
         played.members,
         window,
         found,
         played.repeated,
-        bodies,
+        played.bodies,
     )

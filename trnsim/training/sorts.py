@@ -127,11 +127,13 @@ class Part(NamedTuple):
     tensors: tuple[int, ...]
 
 
-def parts_of(rows: Rows, lanes: Lanes, stages: int, by_tensor: Collection[int]) -> tuple[tuple[Part, ...], ...]:
-    """Divide the ranks of each stage by team and tail, of some stages by tensor rank."""
+def parts_of(
+    rows: Rows, lanes: Lanes, stages: int, columns: Sequence[int], by_column: Collection[int]
+) -> tuple[tuple[Part, ...], ...]:
+    """Divide the ranks of each stage by team and tail, of some stages by column."""
     found: list[defaultdict[tuple[int, ...], list[int]]] = [defaultdict(list) for _ in range(stages)]
     for (stage, tensor), row in rows.items():
-        apart = (tensor,) if stage in by_tensor else ()
+        apart = (columns[tensor],) if stage in by_column else ()
         found[stage][*apart, row, lanes[stage, tensor]].append(tensor)
     return tuple(
         tuple(Part(key[-2], key[-1], tuple(tensors)) for key, tensors in sorted(each.items())) for each in found

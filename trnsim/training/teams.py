@@ -79,7 +79,7 @@ class Teams:
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
         for entry in others:
             entry.note(entry.body.teams, entry.zero_ps)
-        groups = alike(late, self.found.by_tensor)
+        groups = alike(late, self.found.by_column)
         met = self._play_late(groups, [group[0].body.later_ps for group in groups], others) if late else {}
         engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
         launches, passed = self._arrivals(entries)
@@ -98,7 +98,7 @@ class Teams:
     ) -> dict[Tail, list[int]]:
         """Replay late replicas together, and with the reductions that they meet; return how long these take."""
         agenda = Agenda(min(entry.zero_ps for group in (*late, others) for entry in group))
-        ranks = [late_ranks(group[0], self.found.by_tensor) for group in late]
+        ranks = [late_ranks(group[0], self.found.by_column) for group in late]
         met = self._reductions(agenda, ranks, others)
         replicas = [LateReplica(agenda, *each) for each in zip(late, ranks, later_ps, strict=True)]
         agenda.run()

@@ -13,7 +13,7 @@ from trnsim.training.late import LateTrack
 from trnsim.training.story import TIED_EMBEDDING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from trnsim.engine import Activity
     from trnsim.training.bodies import Body, Neighbours, Place, Team
@@ -163,10 +163,19 @@ class View:
         self._roster, self._number = roster, number
         self._tail = roster.tails[kind.lane]
         self.ranks, self.name, self.first, self.key = kind.ranks, name, first, key
-        alone_ps = self._tail.alone_ps(roster.own[number])
-        self.step_ends = [(0, 0, end_ps + alone_ps) for _, _, end_ps in self._tail.step_ends]
+        self.step_ends = list(self._step_ends(self._tail.alone_ps(roster.own[number])))
 
     __str__ = Cohort.__str__
+
+    def _step_ends(self, alone_ps: int) -> Iterator[tuple[int, int, int]]:
+        """Yield for each step how many rows the logs have at its end, and when that is."""
+        rows = launched = 0
+        for played, calls, (_, _, end_ps) in zip(
+            self._roster.steps, self._tail.calls, self._tail.step_ends, strict=True
+        ):
+            launched += len(calls)
+            rows += played.team.rows + len(calls) + 1
+            yield rows, launched, end_ps + alone_ps
 
     @property
     def log(self) -> Log:
