@@ -120,11 +120,12 @@ def of_a_scenario(folder: Path, layout: dict[str, Any], chips: dict[int, float],
 class DrawnPrices(Communication):
     """Transfers of a few picoseconds: links bind everywhere, and much happens at the same instant.
 
-    All members of a group pay the same; of equal groups only some do.
+    All members of a group pay the same; of equal groups only some do, but tensor ranks that are equal modulo `columns`.
     """
 
-    def __init__(self, spec: StepSpec, palette: Sequence[Price], seed: int) -> None:
+    def __init__(self, spec: StepSpec, palette: Sequence[Price], seed: int, columns: int) -> None:
         self._spec = spec
+        self._columns = columns
         self._palette = palette
         self._seed = seed
 
@@ -132,6 +133,7 @@ class DrawnPrices(Communication):
         self, place: tuple[int, int, int], exchanges: Iterable[Exchange], buckets: Sequence[Bucket]
     ) -> RankPrices:
         spec, (tensor, stage, replica) = self._spec, place
+        tensor %= self._columns
         last, goes_round, sharding = spec.mesh.size("pp") - 1, spec.virtual_stages > 1, spec.sharding
         is_tied = spec.model.tied_embeddings and last and stage in {0, last}
 
@@ -140,8 +142,8 @@ class DrawnPrices(Communication):
 
         return RankPrices(
             tensor={(each.op, each.bytes): self._price(each, stage, replica) for each in exchanges},
-            send_activation=self._price("activation", *place) if stage < last or goes_round else None,
-            send_gradient=self._price("gradient", *place) if stage or goes_round else None,
+            send_activation=self._price("activation", tensor, stage, replica) if stage < last or goes_round else None,
+            send_gradient=self._price("gradient", tensor, stage, replica) if stage or goes_round else None,
             reduce=for_each("reduce", replica // sharding.group, is_due=sharding.group > 1),
             merge=for_each("merge", replica % sharding.group, is_due=sharding.copies > 1),
             gather=for_each("gather", replica // sharding.group, is_due=sharding.group > 1 and sharding.zero > 0),
@@ -172,13 +174,14 @@ def of_drawn_prices(
     seed: int,
     speed: float,
     interference: float = 0.0,
+    columns: int = 8,
 ) -> Drawn:
     """Return the same blocks and groups; operators and transfers of some picoseconds, so that every link binds."""
     scenario = loaded(folder, layout)
     machine = build_machine(scenario)
     rates = Rates(speed, speed / 10, 1.0, 1.0, {}, "hidden", 0.0, 0.0, 0.0, 0.0, interference_fraction=interference)
     spec = slowed(build_step(scenario, machine, rates, folding=False), chips)
-    prices = DrawnPrices(spec, [*palette, on_other_links(palette[0])], seed)
+    prices = DrawnPrices(spec, [*palette, on_other_links(palette[0])], seed, columns)
     unfolded = fold(spec, prices, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     colouring = refine([node.colour for node in unfolded.nodes], unfolded.meetings, unfolded.neighbours)
     return Drawn(scenario, spec, unfolded, replace(unfolded, colouring=colouring))

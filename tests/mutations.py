@@ -228,8 +228,15 @@ MUTATIONS = (
     Mutation(
         "tails stay as they are where late replicas meet them",
         "training/tolls.py",
-        "group[1] if len(paid[group]) > 1 or group[0] in apart else None",
-        "group[1] if len(paid[group]) > 1 else None",
+        "if group[0] in apart or len(paid[group]) > 1 else None",
+        "if len(paid[group]) > 1 else None",
+        f"{TEAMS}::test_tails_part_where_late_replicas_meet_them",
+    ),
+    Mutation(
+        "tensor ranks of a late replica are one although one of them is slow",
+        "training/tolls.py",
+        'seen[place["tp"]].append((place["pp"], place["dp"], speed))',
+        "pass",
         f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
     ),
     Mutation(
@@ -284,8 +291,8 @@ MUTATIONS = (
     Mutation(
         "mates of a slow chip update as it does",
         "training/views.py",
-        "alone_ps = self._tail.alone_ps(roster.own[number])",
-        "alone_ps = self._tail.alone_ps(roster.plan)",
+        "list(self._step_ends(self._tail.alone_ps(roster.own[number])))",
+        "list(self._step_ends(self._tail.alone_ps(roster.plan)))",
         f"{COUNTER}::test_mates_of_a_slow_chip_part_for_the_update",
     ),
     Mutation(

@@ -16,5 +16,6 @@ def hold_to_their_logs(views: Iterable[Any]) -> int:
     for view in views:
         of_logs = b"".join(digest(log, log.names()) for log in (view.log, view.stream))
         assert view.trajectory() == of_logs
+        assert view.step_ends[-1][:2] == (len(view.log), len(view.stream))
         assert found.setdefault(view.trajectory_key(), of_logs) == of_logs
     return len(found)

@@ -187,10 +187,12 @@ def test_groups_that_share_fold_by_how_they_lie(
 
 
 def test_folding_really_folds(folder: Path) -> None:
-    # 2 stages x 2 tensor ranks x 36 replicas on one UltraServer: what differs is the stage, not the rank.
-    result = simulate_small(folder, layout__dp=36, training__global_batch=72)
-    assert result.engine.ranks == 144
-    assert result.engine.cohorts == 2
+    # 2 stages x 2 tensor ranks x 36 replicas on one UltraServer: what differs is the stage, not the rank. Each has a team
+    # and a tail, or with ZeRO-2, whose ranks are folded without, one cohort.
+    for zero, cohorts in ((1, 4), (2, 2)):
+        result = simulate_small(folder, layout__dp=36, training__global_batch=72, layout__zero=zero)
+        assert result.engine.ranks == 144
+        assert result.engine.cohorts == cohorts
 
 
 def even_split(layers: int, stages: int) -> list[int]:

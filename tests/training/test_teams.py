@@ -56,17 +56,24 @@ def new_bodies(*, links_are_shared: bool) -> Bodies:
 
 
 def rows(cohort: Any) -> list[object]:
-    return [(row.operation.name, *row[1:]) for log in (cohort.log, cohort.stream) for row in log.rows()]
+    done = [(row.operation.name, *row[1:]) for log in (cohort.log, cohort.stream) for row in log.rows()]
+    return [*done, *cohort.step_ends]
 
 
 def compare(
-    folder: Path, layout: dict[str, Any], chips: dict[int, float], palette: list[Price], seed: int, speed: float
+    folder: Path,
+    layout: dict[str, Any],
+    chips: dict[int, float],
+    palette: list[Price],
+    seed: int,
+    speed: float,
+    columns: int = 8,
 ) -> str:
     """Hold teams and tails against one process for each rank; say what came of it."""
     shared = layout["run__fidelity"] == "flow"
-    drawn = of_drawn_prices(folder, layout, chips, palette, seed, speed)
+    drawn = of_drawn_prices(folder, layout, chips, palette, seed, speed, columns=columns)
     machine = build_machine(drawn.scenario)
-    prices = DrawnPrices(drawn.spec, [*palette, on_other_links(palette[0])], seed)
+    prices = DrawnPrices(drawn.spec, [*palette, on_other_links(palette[0])], seed, columns)
     spec = replace(drawn.spec, folding=True)
     found = contract(spec, prices, machine.meeting_tier, machine.blocks, links_are_shared=shared)
     if found is None:
@@ -83,7 +90,8 @@ def compare(
     hold_to_their_logs(member.cohort for member in teams.members)
     if not any(sort.is_late for sort in teams.found.sorts):
         return "teams"
-    return "late, and some passes left out" if teams.repeated else "late"
+    late = "late" if len(set(teams.found.columns)) == len(teams.found.columns) else "late, some tensor ranks alike"
+    return f"{late}, and some passes left out" if teams.repeated else late
 
 
 @st.composite
@@ -101,7 +109,14 @@ def team_layouts(draw: st.DrawFn) -> dict[str, Any]:
     return layout
 
 
-drawn = given(layout=team_layouts(), chips=slow_chips, palette=palettes, seed=st.integers(0, 9), speed=speeds)
+drawn = given(
+    layout=team_layouts(),
+    chips=slow_chips,
+    palette=palettes,
+    seed=st.integers(0, 9),
+    speed=speeds,
+    columns=st.sampled_from([1, 2, 8, 8]),
+)
 
 
 def check_teams(apart: None, folder: Path, **what: Any) -> None:
@@ -160,3 +175,10 @@ def test_a_late_replica_in_a_steady_state_comes_to_the_reductions_in_time(apart:
     # Found by the law: what is left out of the passes of late replicas would bring them to the reductions too early.
     layout = FOUND | {"layout__tp": 4, "training__global_batch": 10}
     assert compare(folder, layout, {}, ONE_PS[:1], seed=0, speed=5e21) == "late, and some passes left out"
+
+
+def test_tails_part_where_late_replicas_meet_them(apart: None, folder: Path) -> None:
+    # Found by the law: tensor ranks that pay the same for a reduction, one of which comes to it on a link that is in use.
+    layout = FOUND | {"layout__pp": 3, "model__layers": 3, "training__global_batch": 2}
+    one_on_both = [drawn_price(0, {"efa": 1, "sled": 1})] * 2
+    assert compare(folder, layout, {}, one_on_both, seed=9, speed=1e21) == "late"

@@ -67,11 +67,12 @@ def last_step(cohorts: Sequence[Cohort]) -> Window:
     ValueError
         If no step was finished.
     """
-    steps = {len(cohort.step_ends) for cohort in cohorts}
+    ends_ps = [tuple(end_ps for _, _, end_ps in cohort.step_ends) for cohort in cohorts]
+    steps = set(map(len, ends_ps))
     if len(steps) != 1 or 0 in steps:
         raise ValueError("every cohort must have finished the same number of steps, at least one")
-    ends = [max(cohort.step_ends[step][2] for cohort in cohorts) for step in range(steps.pop())]
-    last = next(cohort for cohort in cohorts if cohort.step_ends[-1][2] == ends[-1])
+    ends = list(map(max, zip(*ends_ps, strict=True)))
+    last = next(cohort for cohort, ended_ps in zip(cohorts, ends_ps, strict=True) if ended_ps[-1] == ends[-1])
     return Window(last, ends[-2] if len(ends) > 1 else 0, ends[-1], ends[0])
 
 

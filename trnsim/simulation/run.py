@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from trnsim.simulation.machine import Bound, Machine
     from trnsim.simulation.memory import StageMemory
     from trnsim.simulation.simulated import Simulated
+    from trnsim.training import Bodies
 
 SKEW_MEASURED_UP_TO = 12_288
 """Accelerators of the largest run behind the skew with scale: MegaScale, arXiv:2402.15627."""
@@ -143,7 +144,7 @@ def error_band(scenario: Scenario, machine: Machine, run: Simulated, memory_byte
         error = family.errors[found]
         source = f"mean error of {family.name} where steps are {found}{_fitted_otherwise(scenario)}: {error.source}"
         return ErrorBand("measured", time_s * (1 - error.value), time_s * (1 + error.value), source)
-    like_first = dict(zip(_BOUNDS, _like_the_first_s(scenario, machine), strict=True))
+    like_first = dict(zip(_BOUNDS, _like_the_first_s(scenario, machine, run.bodies), strict=True))
     share = time_s / like_first["value"]
     rows = "1 measured row" if family.measured_rows == 1 else f"{family.measured_rows} measured rows"
     where = f", none of them {found}" if family.errors else ""
@@ -159,7 +160,7 @@ def _fitted_otherwise(scenario: Scenario) -> str:
     return "" if used == fitted else f", fitted under {fitted} recompute"
 
 
-def _like_the_first_s(scenario: Scenario, machine: Machine) -> list[float]:
+def _like_the_first_s(scenario: Scenario, machine: Machine, known: Bodies | None) -> list[float]:
     """Return how long a step takes with the family's numbers, and at the slow end of their ranges and the fast one.
 
     The step is one without perturbations and single messages, whose ranks are folded and whose replicas all sit like the
@@ -170,7 +171,7 @@ def _like_the_first_s(scenario: Scenario, machine: Machine) -> list[float]:
         fidelity = "flow" if scenario.run.fidelity == "chunk" else scenario.run.fidelity
         plain = replace(scenario, perturbations=(), run=replace(scenario.run, folding="auto", fidelity=fidelity))
         machine = build_machine(plain, machine)
-    return like_the_first_s(plain, machine, _BOUNDS)
+    return like_the_first_s(plain, machine, _BOUNDS, known)
 
 
 def _engine_facts(scenario: Scenario, run: Simulated) -> EngineFacts:

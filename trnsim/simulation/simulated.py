@@ -90,8 +90,8 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, must_repl
     bodies = _new_bodies(scenario, machine)
     if teams := _teams(scenario, machine, spec, communication, bodies):
         events, repeated = teams.events + bodies.events, teams.repeated + bodies.repeated
-        played = _Played(events, teams.cohorts, teams.members, repeated)
-        return _simulated(played, spec, communication, teams.found, bodies)
+        played = _Played(events, teams.cohorts, teams.found, teams.members, repeated, bodies)
+        return _simulated(played, spec, communication)
     if must_replay:
         message = (
             "no ranks of this step can be simulated as teams, and nothing else is replayed; auto goes by events then"
@@ -100,7 +100,7 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, must_repl
     folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     if machine.chunk is not None:
         refuse_many_messages(scenario, machine.chunk, spec, folded)
-    return _simulated(_run(scenario, machine, spec, folded), spec, communication, folded)
+    return _simulated(_by_ranks(scenario, machine, spec, folded), spec, communication)
 
 
 def last_step_s(scenario: Scenario, machine: Machine, *, folding: bool, like: Simulated) -> float:
@@ -111,7 +111,7 @@ def last_step_s(scenario: Scenario, machine: Machine, *, folding: bool, like: Si
     if teams := _teams(scenario, machine, spec, communication, like.bodies or _new_bodies(scenario, machine)):
         return teams.last_step_s
     folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
-    return last_step([member.cohort for member in _run(scenario, machine, spec, folded).members]).duration_s
+    return _by_ranks(scenario, machine, spec, folded).last_step_s
 
 
 def sort_ranks(scenario: Scenario, machine: Machine) -> Folding | Contraction:
@@ -127,51 +127,71 @@ def _prepared(scenario: Scenario, machine: Machine, *, folding: bool) -> tuple[S
 
 
 def _teams(
-    scenario: Scenario, machine: Machine, spec: StepSpec, communication: Communication, bodies: Bodies
+    scenario: Scenario,
+    machine: Machine,
+    spec: StepSpec,
+    communication: Communication,
+    bodies: Bodies,
+    *,
+    like_first: bool = False,
 ) -> Teams | None:
-    """Play a step by teams; None where that cannot be done."""
-    sorted_out = _contracted(scenario, machine, spec, communication)
+    """Play a step by teams and tails, if its ranks can be sorted into such and were right to be."""
+    sorted_out = _contracted(scenario, machine, spec, communication, like_first=like_first)
     teams = sorted_out and sorted_out.play(bodies)
     return teams if teams and teams.holds else None
 
 
 def _contracted(
-    scenario: Scenario, machine: Machine, spec: StepSpec, communication: Communication
+    scenario: Scenario, machine: Machine, spec: StepSpec, communication: Communication, *, like_first: bool = False
 ) -> Contraction | None:
-    shared = scenario.run.fidelity == "flow"
+    shared, fabric = scenario.run.fidelity == "flow", (machine.meeting_tier, machine.blocks)
     if machine.chunk is not None:
         return None
-    return contract(spec, communication, machine.meeting_tier, machine.blocks, links_are_shared=shared)
+    return contract(spec, communication, *fabric, links_are_shared=shared, like_the_first=like_first)
 
 
-def like_the_first_s(scenario: Scenario, machine: Machine, bounds: Iterable[Bound]) -> list[float]:
-    """Return how long the last step is with other numbers of the software family, if all replicas sit like the first."""
+def like_the_first_s(
+    scenario: Scenario, machine: Machine, bounds: Iterable[Bound], known: Bodies | None
+) -> list[float]:
+    """Return how long the last step is with other numbers of the software family, if all replicas sit like the first.
+
+    `known` is what another run has found.
+    """
     spec, communication = _prepared(scenario, machine, folding=True)
-    folding = fold(spec, communication, like_the_first(spec))
-    found = []
-    for bound in bounds:  # a fold does not depend on how fast ranks work
-        again = _run(scenario, machine, replace(spec, rates=build_rates(scenario, bound)), folding)
-        found.append(last_step([member.cohort for member in again.members]).duration_s)
+    bodies, found = known or _new_bodies(scenario, machine), []
+    for bound in bounds:
+        again = replace(spec, rates=build_rates(scenario, bound))
+        teams = _teams(scenario, machine, again, communication, bodies, like_first=True)
+        played = teams or _by_ranks(scenario, machine, again, fold(again, communication, like_the_first(again)))
+        found.append(played.last_step_s)
     return found
 
 
 class _Played(NamedTuple):
-    """What a run needed, and the cohorts at its end."""
+    """What a run needed, its ranks and the cohorts at its end; bodies if it was played by teams."""
 
     events: int
     processes: int
+    folding: Folding | Contraction
     members: Members
     repeated: int
+    bodies: Bodies | None = None
+
+    @property
+    def last_step_s(self) -> float:
+        """How long the last step took."""
+        return last_step([member.cohort for member in self.members]).duration_s
 
 
-def _run(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> _Played:
+def _by_ranks(scenario: Scenario, machine: Machine, spec: StepSpec, folding: Folding) -> _Played:
+    """Simulate each kind of ranks."""
     engine = _new_engine(scenario, machine)
     steady = Steady(engine) if spec.folding and engine.holds_groups_together else None
     members = populate(engine, spec, folding, steady)
     engine.run()
     if steady is not None:
         steady.settle()
-    return _Played(engine.events, len(members), members, steady.turns if steady else 0)
+    return _Played(engine.events, len(members), folding, members, steady.turns if steady else 0)
 
 
 def _new_bodies(scenario: Scenario, machine: Machine) -> Bodies:
@@ -188,13 +208,7 @@ def _new_engine(scenario: Scenario, machine: Machine, start_ps: int = 0) -> Engi
     return Engine(links_are_shared=scenario.run.fidelity == "flow", start_ps=start_ps)
 
 
-def _simulated(
-    played: _Played,
-    spec: StepSpec,
-    communication: Communication,
-    folding: Folding | Contraction,
-    bodies: Bodies | None = None,
-) -> Simulated:
+def _simulated(played: _Played, spec: StepSpec, communication: Communication) -> Simulated:
     window = last_step([member.cohort for member in played.members])
     found = account(window.last, window)
     return Simulated(
@@ -202,10 +216,10 @@ def _simulated(
         played.processes,
         spec,
         communication,
-        folding,
+        played.folding,
         played.members,
         window,
         found,
         played.repeated,
-        bodies,
+        played.bodies,
     )

@@ -78,6 +78,11 @@ class Team(Cohort):
         yield from Step.of(self, self.plan, near, 0, steady).passes()
         self.passed_ps = self.engine.now_ps
 
+    @property
+    def rows(self) -> int:
+        """How many rows its log has."""
+        return len(self.log)
+
     def passes_key(self) -> Hashable:
         """Return what is the same for others only if their passes are."""
         return self

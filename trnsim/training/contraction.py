@@ -9,7 +9,7 @@ A team holds the ranks of a group whose messages cost the same; a group may have
 
 This is exact where every replica has ended its passes when the reductions of its stage end, which is looked at after a run
 (`Teams.holds`). Where what travels in passes shares links with what tails send, it matters which replicas are *late*: still
-at it when the reductions of a stage begin. In those, all tensor ranks are told apart (`Contraction.with_late`).
+at it when the reductions of a stage begin. In those, tensor ranks are told apart (`Contraction.with_late`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from msgspec.structs import replace
 from trnsim.record import Record
 from trnsim.training.blemishes import blemishes
 from trnsim.training.cohorts import Planner
-from trnsim.training.crossings import crossings
+from trnsim.training.crossings import NOTHING_LEAVES, crossings
 from trnsim.training.folding import Node
 from trnsim.training.replicas import Replicas
 from trnsim.training.sorts import (
+    Columns,
     Part,
     Rows,
     Sizes,
@@ -39,7 +40,7 @@ from trnsim.training.sorts import (
 )
 from trnsim.training.stages import Stage, pipeline_stages
 from trnsim.training.teams import Teams
-from trnsim.training.tolls import Tails, rows_of, tails_of, tolls_of
+from trnsim.training.tolls import Tails, columns_of, rows_of, tails_of, tolls_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -80,8 +81,10 @@ class Contraction(Record, dict=True):
         The slow ranks of each replica.
     links_are_shared
         Whether transfers slow each other down.
+    columns
+        For each tensor rank, the first that nothing tells apart from it in any stage of any replica.
     apart
-        Stages in which every tensor rank has a tail of its own.
+        Stages in which every column has a tail of its own.
     """
 
     stages: tuple[Stage, ...]
@@ -94,18 +97,19 @@ class Contraction(Record, dict=True):
     spec: StepSpec
     slow: Slow
     links_are_shared: bool
+    columns: Columns
     apart: frozenset[int] = frozenset()
 
     def key_of(self, rank: int) -> tuple[int, int, int, int, float, int]:
-        """Return what tells a rank's kind from all others: replicas, stage, team, tail, speed, tensor rank of late replicas."""
+        """Return what tells a rank's kind from all others: replicas, stage, team, tail, speed, column in late replicas."""
         place = self.spec.mesh.coordinates(rank)
         at, sort = (place["pp"], place["tp"]), self.sort_of(place["dp"])
         found = self.sorts[sort]
-        tensor = place["tp"] if found.is_late and place["pp"] in self.by_tensor else -1
-        return sort, place["pp"], self.rows[found.like][at], self.tails.lanes[at], self.spec.slow.get(rank, 1.0), tensor
+        column = self.columns[place["tp"]] if found.is_late and place["pp"] in self.by_column else -1
+        return sort, place["pp"], self.rows[found.like][at], self.tails.lanes[at], self.spec.slow.get(rank, 1.0), column
 
     @property
-    def by_tensor(self) -> frozenset[int]:
+    def by_column(self) -> frozenset[int]:
         """Stages in which the ranks of late replicas are told apart: they send the last gradient at different paces, or get it."""
         return self.apart | {stage - 1 for stage in self.apart if stage}
 
@@ -141,15 +145,15 @@ class Contraction(Record, dict=True):
             number = self.sort_of(replica)
             return numbers.get((number, self.slow.get(replica)), number)
 
-        tails = tails_of(self.spec, self.places, self.rows, apart)
+        tails = tails_of(self.spec, self.places, self.rows, self.columns, apart)
         return replace(self, sorts=tuple(sorts), tails=tails, apart=apart, sort_of=sort_of)
 
     def kinds(self, sort: Sort) -> tuple[tuple[Kind, ...], ...]:
         """Return the kinds of ranks that a sort of replicas has, by stage."""
-        rows, by_tensor = self.rows[sort.like], self.by_tensor if sort.is_late else frozenset[int]()
-        key = id(rows), by_tensor
+        rows, by_column = self.rows[sort.like], self.by_column if sort.is_late else frozenset[int]()
+        key = id(rows), by_column
         if key not in self._parts:
-            self._parts[key] = parts_of(rows, self.tails.lanes, len(self.stages), by_tensor)
+            self._parts[key] = parts_of(rows, self.tails.lanes, len(self.stages), self.columns, by_column)
         return kinds_of(self.spec, sort, self._parts[key], self.slow)
 
     @cached_property
@@ -190,9 +194,15 @@ class Contraction(Record, dict=True):
 
 
 def contract(
-    spec: StepSpec, communication: Communication, meeting_tier: MeetingTier, blocks: Blocks, *, links_are_shared: bool
+    spec: StepSpec,
+    communication: Communication,
+    meeting_tier: MeetingTier,
+    blocks: Blocks,
+    *,
+    links_are_shared: bool,
+    like_the_first: bool = False,
 ) -> Contraction | None:
-    """Sort the ranks of a step into teams and tails; None where that is not tried, or all replicas are alike.
+    """Sort the ranks of a step into teams and tails; None where that is not tried.
 
     Parameters
     ----------
@@ -204,6 +214,8 @@ def contract(
         As for `fold`.
     links_are_shared
         Whether transfers slow each other down.
+    like_the_first
+        Whether all replicas are taken to sit where the first does.
     """
     sizes = Sizes(spec.mesh.size("tp"), spec.mesh.size("pp"))
     alone = min(sizes.tp, spec.mesh.size("dp")) == 1 or not spec.blocking_sends or spec.pipeline.virtual_stages > 1
@@ -212,34 +224,33 @@ def contract(
     if alone or beyond or not spec.folding:
         return None
     stages = pipeline_stages(spec)
-    leaving = crossings(spec)
+    leaving = NOTHING_LEAVES if like_the_first else crossings(spec)
     wrong = blemishes(spec, leaving, blocks)
     links = {replica: blemish._replace(speeds=()) for replica, blemish in wrong.items() if blemish[1:] != ((), ())}
     payers = Replicas(spec, leaving, meeting_tier, blocks, links)
-    if not spec.slow and len(payers.classes) == 1:
-        return None
     nodes = _nodes(spec, communication, stages, payers)
     rows = rows_of(nodes, payers, sizes)
-    tails = tails_of(spec, nodes, rows)
+    columns = columns_of(spec, nodes)
+    tails = tails_of(spec, nodes, rows, columns)
     told_apart = tails.lanes if spec.steps > 1 else dict.fromkeys(tails.lanes, 0)
     kinds = {
         replica: told_kinds(blemish, rows[payers.classes[payers.class_of(replica)].like], told_apart, sizes)
         for replica, blemish in wrong.items()
     }
-    teams = Replicas(spec, leaving, meeting_tier, blocks, kinds)
+    teams = Replicas(spec, leaving, meeting_tier, blocks, kinds) if wrong else payers
     tolls = tolls_of(nodes, payers, sizes)
 
     def told(each: ReplicaClass) -> Hashable:
         return tolls[each.like], kinds[each.first].speeds if each.first in kinds else ()
 
     sorts, of_class = sorts_of(teams, wrong, told)
-    if not spec.slow and len(sorts) == 1:
-        return None
 
     def sort_of(replica: int) -> int:
         return of_class[teams.class_of(replica)]
 
-    return Contraction(stages, nodes, payers.payer, sorts, rows, tails, sort_of, spec, _slow(wrong), links_are_shared)
+    return Contraction(
+        stages, nodes, payers.payer, sorts, rows, tails, sort_of, spec, _slow(wrong), links_are_shared, columns
+    )
 
 
 def _nodes(

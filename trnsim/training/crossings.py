@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Seat = tuple[int, int]
 
-__all__ = ["Crossing", "crossings"]
+__all__ = ["NOTHING_LEAVES", "Crossing", "crossings"]
 
 
 class Crossing(NamedTuple):
@@ -39,6 +39,10 @@ class Crossing(NamedTuple):
     def chips(self) -> frozenset[int]:
         """Those of the pairs."""
         return frozenset(chip for pair in self.pairs for chip in pair)
+
+
+NOTHING_LEAVES = (Crossing((), frozenset()),)
+"""What leaves servers where all replicas are taken to sit like the first: nothing by which they could be told apart."""
 
 
 def crossings(spec: StepSpec) -> tuple[Crossing, ...]:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
     from trnsim.engine import Agenda, Course
-    from trnsim.training.bodies import Entrant, Place
+    from trnsim.training.bodies import Entrant, Place, Strands
+    from trnsim.training.sorts import Columns
     from trnsim.training.story import RankPlan
     from trnsim.training.views import Entry
 
@@ -34,8 +35,8 @@ class LateRank:
 
     Parameters
     ----------
-    tensor
-        Its tensor rank.
+    column
+        Its column: tensor ranks that are alike in all stages.
     plan
         Its own.
     lane
@@ -51,8 +52,8 @@ class LateRank:
         When the last gradient came to it, and when that which it sends had come; None where there is none.
     """
 
-    def __init__(self, tensor: int, plan: RankPlan, lane: int) -> None:
-        self.tensor, self.lane = tensor, lane
+    def __init__(self, column: int, plan: RankPlan, lane: int) -> None:
+        self.column, self.lane = column, lane
         self.reductions: Reductions | None = None
         self.came_ps: int | None = None
         self.sent_ps: int | None = None
@@ -87,7 +88,7 @@ class LateTrack(Track):
     Attributes
     ----------
     ranks
-        The ranks, in the order of tensor ranks.
+        The ranks, in the order of columns.
     """
 
     __slots__ = ("ranks",)
@@ -163,7 +164,7 @@ class _LatePlayer(Player):
     place, entrant, stage, agenda
         As for a player.
     ranks
-        The ranks, in the order of tensor ranks.
+        The ranks, in the order of columns.
     """
 
     def __init__(self, place: Place, entrant: Entrant, stage: Stage, agenda: Agenda, ranks: Sequence[LateRank]) -> None:
@@ -207,7 +208,7 @@ class _LateWay(Way):
 
     def __init__(self, senders: Sequence[Player], receivers: Sequence[Player], course: Course, agenda: Agenda) -> None:
         super().__init__(BACKWARD, senders, receivers, course, agenda)
-        self._pairs = list(zip(_by_tensor(senders), _by_tensor(receivers), strict=True))
+        self._pairs = list(zip(_by_column(senders), _by_column(receivers), strict=True))
         self._under_way = len(self._pairs)
 
     def carry(self) -> None:
@@ -225,10 +226,10 @@ class _LateWay(Way):
             self.come()
 
 
-def _by_tensor(players: Iterable[Player]) -> list[LateRank]:
-    """Return the ranks of late teams in the order of tensor ranks."""
+def _by_column(players: Iterable[Player]) -> list[LateRank]:
+    """Return the ranks of late teams in the order of columns."""
     ranks = (rank for player in players if isinstance(player, _LatePlayer) for rank in player.ranks)
-    return sorted(ranks, key=lambda rank: rank.tensor)
+    return sorted(ranks, key=lambda rank: rank.column)
 
 
 def _route(sender: LateRank, receiver: LateRank) -> Route:
@@ -299,31 +300,39 @@ class LateReplica:
             actor.forget()
 
 
-def alike(entries: Iterable[Entry], stages: Collection[int]) -> list[list[Entry]]:
+def alike(entries: Iterable[Entry], columns: Columns, stages: Collection[int]) -> list[list[Entry]]:
     """Sort late replicas: those are alike that did the same alone and meet the same reductions.
 
     Parameters
     ----------
     entries
         The replicas.
+    columns
+        Which tensor ranks are alike in all stages.
     stages
         Those in which their ranks are told apart.
     """
     found: defaultdict[Hashable, list[Entry]] = defaultdict(list)
     for entry in entries:
-        teams = late_ranks(entry, stages).items()
+        teams = late_ranks(entry, columns, stages).items()
         ranks = tuple((place, rank.lane, rank.head_ps) for place, team in teams for rank in team)
         found[id(entry.body), entry.zero_ps, ranks].append(entry)
     return list(found.values())
 
 
-def late_ranks(entry: Entry, stages: Collection[int]) -> dict[Place, list[LateRank]]:
+def late_ranks(entry: Entry, columns: Columns, stages: Collection[int]) -> dict[Place, list[LateRank]]:
     """Return the ranks of a late replica that are told apart, by team."""
     return {
-        (stage, team): [
-            LateRank(tensor, roster.own[number], roster.kinds[number].lane)
-            for number, tensor in enumerate(tensor for tensor, of in enumerate(entry.strands) if of[stage] == team)
+        place: [
+            LateRank(column, own, kind.lane)
+            for column, own, kind in zip(_columns(entry.strands, columns, place), roster.own, roster.kinds, strict=True)
         ]
-        for (stage, team), roster in entry.cast.items()
-        if stage in stages
+        for place, roster in entry.cast.items()
+        if place[0] in stages
     }
+
+
+def _columns(strands: Strands, columns: Columns, place: Place) -> list[int]:
+    """Return the columns of a team."""
+    stage, team = place
+    return sorted({column for column, strand in zip(columns, strands, strict=True) if strand[stage] == team})

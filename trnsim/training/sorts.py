@@ -16,11 +16,25 @@ if TYPE_CHECKING:
     from trnsim.training.replicas import ReplicaClass, Replicas
     from trnsim.training.spec import StepSpec
 
-__all__ = ["Lanes", "Rows", "Sizes", "Slow", "Sort", "kinds_of", "late_sorts", "parts_of", "sorts_of", "told_kinds"]
+__all__ = [
+    "Columns",
+    "Lanes",
+    "Rows",
+    "Sizes",
+    "Slow",
+    "Sort",
+    "kinds_of",
+    "late_sorts",
+    "parts_of",
+    "sorts_of",
+    "told_kinds",
+]
 
 Place = tuple[int, int]
 Rows = Mapping[Place, int]
 """By stage and tensor rank, the number of the team in its stage."""
+Columns = tuple[int, ...]
+"""For each tensor rank, the first that nothing tells apart from it in any stage of any replica."""
 Lanes = Mapping[Place, int]
 """By stage and tensor rank, the number of the tail in its stage."""
 Slow = Mapping[int, tuple[tuple[Place, float], ...]]
@@ -127,11 +141,13 @@ class Part(NamedTuple):
     tensors: tuple[int, ...]
 
 
-def parts_of(rows: Rows, lanes: Lanes, stages: int, by_tensor: Collection[int]) -> tuple[tuple[Part, ...], ...]:
-    """Divide the ranks of each stage by team and tail, of some stages by tensor rank."""
+def parts_of(
+    rows: Rows, lanes: Lanes, stages: int, columns: Columns, by_column: Collection[int]
+) -> tuple[tuple[Part, ...], ...]:
+    """Divide the ranks of each stage by team and tail, of some stages by column."""
     found: list[defaultdict[tuple[int, ...], list[int]]] = [defaultdict(list) for _ in range(stages)]
     for (stage, tensor), row in rows.items():
-        apart = (tensor,) if stage in by_tensor else ()
+        apart = (columns[tensor],) if stage in by_column else ()
         found[stage][*apart, row, lanes[stage, tensor]].append(tensor)
     return tuple(
         tuple(Part(key[-2], key[-1], tuple(tensors)) for key, tensors in sorted(each.items())) for each in found

@@ -90,7 +90,7 @@ class Teams:
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
         for entry in others:
             entry.note(entry.body.teams, entry.zero_ps)
-        groups = alike(late, self.found.by_tensor)
+        groups = alike(late, self.found.columns, self.found.by_column)
         met = self._play_late(groups, [group[0].body.later_ps for group in groups], others) if late else {}
         engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
         launches, passed = self._arrivals(entries)
@@ -109,7 +109,7 @@ class Teams:
     ) -> dict[Tail, list[int]]:
         """Replay late replicas together, and with the reductions that they meet; return how long these take."""
         agenda = Agenda(min(entry.zero_ps for group in (*late, others) for entry in group))
-        ranks = [late_ranks(group[0], self.found.by_tensor) for group in late]
+        ranks = [late_ranks(group[0], self.found.columns, self.found.by_column) for group in late]
         met = self._reductions(agenda, ranks, others)
         replicas = [LateReplica(agenda, *each) for each in zip(late, ranks, later_ps, strict=True)]
         agenda.run()
@@ -158,9 +158,9 @@ class Teams:
             for roster in entry.cast.values():
                 played = roster.steps[-1]
                 launched_ps = played.launches_ps
-                for tail in roster.tails:
+                for number, tail in enumerate(roster.tails):
                     launches[tail].append(launched_ps)
-                    passed[tail] = max(passed[tail], played.passed_ps)
+                    passed[tail] = max(passed[tail], played.passed_ps(number))
         last = {tail: list(map(max, zip(*found, strict=True))) for tail, found in launches.items()}
         return defaultdict(list, last), passed
 
@@ -172,8 +172,8 @@ class Teams:
         for number, (entry, sort) in enumerate(zip(entries, self.found.sorts, strict=True)):
             for (stage, _), roster in entry.cast.items():
                 played = roster.steps[step]
-                passed_ps = played.passed_ps
-                for tail in roster.tails:
+                for kind, tail in enumerate(roster.tails):
+                    passed_ps = played.passed_ps(kind)
                     self.holds &= passed_ps <= tail.reduced_ps(step)
                     is_early = step and played.sent_ps is not None and played.sent_ps < tail.step_ends[step - 1][2]
                     self.holds &= not (is_early and self.found.meets_next(sort, stage))

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from trnsim.training.communication import Coordinates
     from trnsim.training.folding import Node
     from trnsim.training.replicas import Replicas
-    from trnsim.training.sorts import Lanes, Place, Rows, Sizes
+    from trnsim.training.sorts import Columns, Lanes, Place, Rows, Sizes
     from trnsim.training.spec import StepSpec
 
-__all__ = ["Tails", "rows_of", "rows_of_replica", "tails_of", "tolls_of"]
+__all__ = ["Tails", "columns_of", "rows_of", "rows_of_replica", "tails_of", "tolls_of"]
 
 
 def tolls_of(nodes: Mapping[Coordinates, Node], payers: Replicas, sizes: Sizes) -> dict[int, int]:
@@ -87,6 +87,18 @@ def rows_of_replica(activations: Mapping[Place, Hashable], gradients: Mapping[Pl
     return rows
 
 
+def columns_of(spec: StepSpec, nodes: Mapping[Coordinates, Node]) -> Columns:
+    """Return for each tensor rank the first that pays the same in all stages of all replicas, and is as slow there."""
+    seen: list[list[Hashable]] = [[] for _ in range(spec.mesh.size("tp"))]
+    for at, node in nodes.items():
+        seen[at.tp].append((at.pp, at.dp, node.prices.key))
+    for rank, speed in spec.slow.items():
+        place = spec.mesh.coordinates(rank)
+        seen[place["tp"]].append((place["pp"], place["dp"], speed))
+    firsts: dict[Hashable, int] = {}
+    return tuple(firsts.setdefault(frozenset(told), tensor) for tensor, told in enumerate(seen))
+
+
 class Tails(NamedTuple):
     """The data-parallel groups of all stages, sorted.
 
@@ -112,11 +124,12 @@ def tails_of(
     spec: StepSpec,
     nodes: Mapping[Coordinates, Node],
     rows: Mapping[int, Rows],
+    columns: Columns,
     apart: Collection[int] = (),
 ) -> Tails:
     """Sort the data-parallel groups of each stage: those that pay the same and have the same slowest chip are one tail.
 
-    So are not those that are in teams which come to them at different times, and in some stages none.
+    So are not those that are in teams which come to them at different times, and in some stages those of other columns.
     """
     speeds: dict[tuple[int, int], float] = {}
     for rank, speed in spec.slow.items():
@@ -136,7 +149,7 @@ def tails_of(
             group[0],
             frozenset(paid[group]),
             tuple(of[group] for of in at_different_times),
-            group[1] if len(paid[group]) > 1 or group[0] in apart else None,  # more than one: by the tied embedding
+            columns[group[1]] if group[0] in apart or len(paid[group]) > 1 else None,  # several: by the tied embedding
             speeds.get(group, 1.0) if gathers else 1.0,
         )
         for group in groups

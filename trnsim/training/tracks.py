@@ -111,6 +111,13 @@ class Track:
         return None if before is None else (before.worked_ps.kept[0], before.left_ps.kept[0])
 
     @property
+    def rows(self) -> int:
+        """How many rows its log has."""
+        messages = (self.previous is not None) + (self.following is not None)
+        works, activities = self.plan.works, self.plan.activities
+        return len(works) * (1 + messages) + (len(activities) - LAST - 1 if works[-1] == LAST else 0)
+
+    @property
     def log(self) -> Log:
         """What the team did."""
         return self.passes(0)[0]

@@ -65,9 +65,10 @@ class Played(NamedTuple):
         """When the message before the first pass was sent; None for the first stage."""
         return None if self.team.message_ps is None else self.team.message_ps[0] + self.zero_ps
 
-    @property
-    def passed_ps(self) -> int:
-        """When the passes were over."""
+    def passed_ps(self, number: int) -> int:
+        """Return when the passes were over for a kind of ranks; those of a late team send their last gradients apart."""
+        if isinstance(self.team, LateTrack) and (sent_ps := self.team.ranks[number].sent_ps) is not None:
+            return sent_ps
         return self.team.passed_ps + self.zero_ps
 
 
@@ -210,8 +211,16 @@ class View:
 
     @property
     def step_ends(self) -> list[tuple[int, int, int]]:
-        """When each step ended, in picoseconds; rows of logs, which come before these, are not counted."""
-        return [(0, 0, end_ps) for end_ps in self._roster.ends_ps(self._number)]
+        """For each step how many rows the logs have at its end, and when that is, in picoseconds."""
+        rows = launched = 0
+        found = []
+        for played, calls, end_ps in zip(
+            self._roster.steps, self._tail.calls, self._roster.ends_ps(self._number), strict=True
+        ):
+            launched += len(calls)
+            rows += played.team.rows + len(calls) + 1
+            found.append((rows, launched, end_ps))
+        return found
 
     @property
     def _tail(self) -> Tail:
@@ -284,17 +293,11 @@ class View:
             begun_ps, ready_ps = log.times_ps[-3:-1]
             log.set_times(len(log) - 1, begun_ps, ready_ps, rank.sent_ps)
 
-    def _passed_ps(self, played: Played) -> int:
-        """Return when the passes were over."""
-        if isinstance(played.team, LateTrack) and (sent_ps := played.team.ranks[self._number].sent_ps) is not None:
-            return sent_ps
-        return played.passed_ps
-
     def _finish(self, log: Log, stream: Log, step: int, played: Played) -> None:
         """Add what comes after the passes of a step."""
         own, gathers = self._roster.own[self._number], self._tail.plan.exchanges.gather
         launched_ps = played.launches_ps
-        now_ps = self._passed_ps(played)
+        now_ps = played.passed_ps(self._number)
         first_gather = len(self._tail.calls[step]) - len(gathers)
         updated_ps = None
         for number, (wait, call) in enumerate(self._tail.calls[step]):
