@@ -191,6 +191,7 @@ class Contraction(Record, dict=True):
             if not (teams.late and teams.holds):
                 return teams
             found, events = found.with_late(teams.late), teams.events
+            del teams  # all that was played, before it is played again
 
 
 def contract(

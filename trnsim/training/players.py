@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Link, Route
 from trnsim.training.story import LAST
-from trnsim.training.tracks import Times, Track
+from trnsim.training.times import Times
+from trnsim.training.tracks import Track
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

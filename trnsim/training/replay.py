@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from trnsim.engine import Agenda
 from trnsim.schedules import repeats
 from trnsim.training.players import Player, Stage
-from trnsim.training.tracks import BACKWARD, FORWARD, Cut
+from trnsim.training.times import Cut, pack
+from trnsim.training.tracks import BACKWARD, FORWARD
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -66,6 +67,7 @@ class Replay:
         self.events, self.repeated, self.later_ps = agenda.events, recurrence.turns, recurrence.later_ps
         for actor in (*players.values(), *stages.values()):
             actor.forget()
+        pack(recurrence.times)
 
     def fits(self, entrants: Mapping[Place, Entrant]) -> bool:
         """Say whether other teams of the same paces would do the same.
@@ -191,6 +193,8 @@ class Recurrence:
         Passes that were not simulated, of all teams.
     later_ps
         How long these take.
+    times
+        All that is noted.
     """
 
     def __init__(self, agenda: Agenda, players: Sequence[Player]) -> None:
@@ -201,8 +205,8 @@ class Recurrence:
         self._seen: dict[Hashable, _Mark] = {}
         met = {id(player.track.met_ps): player.track.met_ps for player in players}
         tracks = [player.track for player in players]
-        self._times = [times for track in tracks for times in (track.worked_ps, track.left_ps)]
-        self._times += [times for times in met.values() if times is not None]
+        self.times = [times for track in tracks for times in (track.worked_ps, track.left_ps)]
+        self.times += [times for times in met.values() if times is not None]
         players[0].look = self._look
 
     def settle(self) -> None:
@@ -223,7 +227,7 @@ class Recurrence:
             return
         turn = players[0].turn
         state = tuple([player.situation(turn, now_ps) for player in players])
-        mark = _Mark(now_ps, tuple(player.turn for player in players), tuple(len(times.kept) for times in self._times))
+        mark = _Mark(now_ps, tuple(player.turn for player in players), tuple(len(times.kept) for times in self.times))
         first = self._seen.setdefault(state, mark)
         if first is not mark and (times := self._repeats(first, mark)):
             self._leave_out(first, mark, times)
@@ -242,7 +246,7 @@ class Recurrence:
         for player, before, now in zip(self._players, first.turns, second.turns, strict=True):
             player.turn += (now - before) * times
             self.turns += (now - before) * times
-        for kept, start, end in zip(self._times, first.noted, second.noted, strict=True):
+        for kept, start, end in zip(self.times, first.noted, second.noted, strict=True):
             kept.cuts += (Cut(start, end, times, period_ps),)
         self._seen.clear()
         self._outlines.clear()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Log
 from trnsim.training.story import LAST, RECEIVE_ACTIVATION, RECEIVE_GRADIENT, SEND_ACTIVATION, SEND_GRADIENT
+from trnsim.training.times import Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -21,53 +22,12 @@ if TYPE_CHECKING:
 
     _Chosen = Callable[[Sequence[int]], Sequence[int]]
 
-__all__ = ["BACKWARD", "FORWARD", "Cut", "Times", "Track"]
+__all__ = ["BACKWARD", "FORWARD", "Track"]
 
 FORWARD, BACKWARD = range(2)
 """Which way a message goes."""
 
 _WAITS = (RECEIVE_ACTIVATION, RECEIVE_GRADIENT, SEND_ACTIVATION, SEND_GRADIENT)
-
-
-class Cut(NamedTuple):
-    """Times that come again: from number `first` to `end`, so many times, each time later by a period."""
-
-    first: int
-    end: int
-    times: int
-    period_ps: int
-
-
-class Times:
-    """Times in picoseconds, of which some come again and are kept once.
-
-    Examples
-    --------
-    >>> times = Times()
-    >>> times.kept.extend([1, 2, 4, 9])
-    >>> times.cuts = (Cut(1, 3, times=2, period_ps=10),)
-    >>> times.later(100)
-    [101, 102, 104, 112, 114, 122, 124, 129]
-    """
-
-    __slots__ = ("cuts", "kept")
-
-    def __init__(self) -> None:
-        self.kept = array("q")
-        self.cuts: tuple[Cut, ...] = ()
-
-    def later(self, later_ps: int) -> list[int]:
-        """Return all of them, each so much later."""
-        found: list[int] = []
-        cursor = 0
-        for first, end, times, period_ps in self.cuts:
-            found += [time_ps + later_ps for time_ps in self.kept[cursor:end]]
-            period = [time_ps + later_ps for time_ps in self.kept[first:end]]
-            found += [time_ps + number * period_ps for number in range(1, times + 1) for time_ps in period]
-            cursor = end
-            later_ps += times * period_ps
-        found += [time_ps + later_ps for time_ps in self.kept[cursor:]]
-        return found
 
 
 class Track:
@@ -108,7 +68,7 @@ class Track:
     def message_ps(self) -> tuple[int, int] | None:
         """When the message before the first pass was sent and came; None for the first stage."""
         before = self.previous
-        return None if before is None else (before.worked_ps.kept[0], before.left_ps.kept[0])
+        return None if before is None else (before.worked_ps.first_ps, before.left_ps.first_ps)
 
     @property
     def rows(self) -> int:
