@@ -79,6 +79,8 @@ class Arrival(simpy.Event):
         The stint it is in.
     whole
         Whether it goes at the full rate to its end, as far as is known.
+    is_clear
+        Whether it is known to go so, and so are all that it may meet: no two of them will be on a link together.
     at_ps, alarm
         When it is to be looked at, at its end if it is whole, else at that of its stint; what tells then, None for itself.
     watch
@@ -100,6 +102,7 @@ class Arrival(simpy.Event):
     rate = FULL
     index = 0
     whole = True
+    is_clear = True
     at_ps = -1
     alarm: Alarm | None = None
     watch: Alarm | None = None
