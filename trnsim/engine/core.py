@@ -17,7 +17,7 @@ from trnsim.engine.arrivals import Arrival, Link, Route
 from trnsim.engine.clock import seconds
 from trnsim.engine.fingerprint import digest
 from trnsim.engine.groups import Call, Collective, Message
-from trnsim.engine.log import Log
+from trnsim.engine.log import Journal
 from trnsim.engine.shared_links import SharedLinks
 from trnsim.errors import SimulationStalledError
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trnsim.engine.courses import Course
+    from trnsim.engine.log import Log
     from trnsim.engine.operations import Activity, Transfer, Wait
 
     Carry = Callable[[Course, Route, Arrival], None]
@@ -48,10 +49,8 @@ class Cohort:
 
     Attributes
     ----------
-    log
-        What the cohort did.
-    stream
-        What went on beside its own work: collectives that it launched (joined, start, end), messages that it posted.
+    journal, stream_journal
+        Where it writes down what it does, and what goes on beside its own work.
     step_ends
         For each finished step: rows of the log, rows of the stream, time in picoseconds.
     """
@@ -65,11 +64,11 @@ class Cohort:
         "engine",
         "finished",
         "first",
-        "log",
+        "journal",
         "name",
         "ranks",
         "step_ends",
-        "stream",
+        "stream_journal",
     )
 
     def __init__(self, engine: Engine, name: str, ranks: int, first: str) -> None:
@@ -77,8 +76,8 @@ class Cohort:
         self.name = name
         self.ranks = ranks
         self.first = first
-        self.log = Log()
-        self.stream = Log()
+        self.journal = Journal()
+        self.stream_journal = Journal()
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
         self._inbox: dict[tuple[Cohort, Hashable], Message] = {}
@@ -87,13 +86,28 @@ class Cohort:
         self._routes: dict[Cohort, Route] = {}
         self._awaits: Message | Call | None = None
 
+    @property
+    def log(self) -> Log:
+        """What it did, made anew."""
+        return self.journal.log
+
+    @property
+    def stream(self) -> Log:
+        """What went on beside its own work: collectives that it launched (joined, start, end), messages that it posted."""
+        return self.stream_journal.log
+
+    def write_like(self, other: Cohort) -> None:
+        """Share what can be shared of its journals with those of a cohort that will probably do the same."""
+        self.journal, self.stream_journal = Journal(other.journal), Journal(other.stream_journal)
+
     def trajectory_key(self) -> Hashable:
         """Return what is the same for others only if their trajectories are."""
         return self
 
     def trajectory(self) -> bytes:
         """Return a hash of what it did and when."""
-        return digest(self.log, self.log.names()) + digest(self.stream, self.stream.names())
+        logs = self.log, self.stream
+        return b"".join([digest(log, log.names()) for log in logs])
 
     def __str__(self) -> str:
         return f"{self.name} ({self.ranks} rank{'s' if self.ranks > 1 else ''}, first {self.first})"
@@ -119,14 +133,14 @@ class Cohort:
             yield call
             self._awaits = None
             ready = call.ready_ps
-        self.log.add(activity, start, ready, engine.now_ps)
+        self.journal.add(activity, start, ready, engine.now_ps)
 
     def send(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out; blocked until it has arrived, whether or not the receiver looks."""
         engine = self.engine
         start = engine.now_ps
         yield self._push(receiver, content, transfer)
-        self.log.add(wait, start, start, engine.now_ps)
+        self.journal.add(wait, start, start, engine.now_ps)
 
     def post(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out and go on; blocked only while the last message of the same name is still on its way."""
@@ -141,8 +155,8 @@ class Cohort:
             yield message
             del self._posted[wait]  # not before: what is waited for is a part of the situation
             if self.engine.now_ps > start:
-                self.log.add(wait, start, start, self.engine.now_ps)
-            self.stream.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
+                self.journal.add(wait, start, start, self.engine.now_ps)
+            self.stream_journal.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
 
     def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
         """Block until a message has arrived."""
@@ -153,7 +167,7 @@ class Cohort:
         self._awaits = None
         del inbox[key]
         ready = message.ready_ps
-        self.log.add(wait, start, max(start, ready), engine.now_ps)
+        self.journal.add(wait, start, max(start, ready), engine.now_ps)
 
     def launch(
         self, group: Collective, wait: Wait, key: Hashable, transfer: Transfer, after: Call | None = None
@@ -175,8 +189,8 @@ class Cohort:
         self._awaits = call
         yield call
         self._awaits = None
-        self.log.add(wait, start, max(start, call.ready_ps), self.engine.now_ps)
-        self.stream.add(wait, call.joined_ps[self], call.start_ps, call.end_ps)
+        self.journal.add(wait, start, max(start, call.ready_ps), self.engine.now_ps)
+        self.stream_journal.add(wait, call.joined_ps[self], call.start_ps, call.end_ps)
 
     def end(self, _: simpy.Event) -> None:
         """Take notice that its story is over."""
@@ -184,7 +198,7 @@ class Cohort:
 
     def end_step(self) -> None:
         """Mark the end of a step."""
-        self.step_ends.append((len(self.log), len(self.stream), self.engine.now_ps))
+        self.step_ends.append((len(self.journal), len(self.stream_journal), self.engine.now_ps))
 
     def links(self, kind: str) -> tuple[Link, Link]:
         """Return its links of a kind: out and in."""
@@ -200,7 +214,7 @@ class Cohort:
 
     def at_work_ps(self, now_ps: int) -> int:
         """Return for how long it has been at what it does."""
-        return now_ps - (self.log.times_ps[-1] if len(self.log) else 0)
+        return now_ps - self.journal.end_ps
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what it has posted, and how far transfers are on its links."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from trnsim.engine import Journal
 from trnsim.schedules import repeats
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ class Steady:
             self._outlines.add(outline)
             return
         state = outline, *(step.situation(now_ps) for step in steps)
-        mark = _Mark(now_ps, tuple(_Place(step.turn, len(step.rank.log), len(step.rank.stream)) for step in steps))
+        mark = _Mark(
+            now_ps, tuple(_Place(step.turn, len(step.rank.journal), len(step.rank.stream_journal)) for step in steps)
+        )
         first = self._seen.setdefault(state, mark)
         if first is not mark and (times := _repeats(steps, first, mark)):
             self._repeats.append(_Repeat(leader.step, first, mark, times))
@@ -126,7 +129,8 @@ class Steady:
                 (rows + more[0], streamed + more[1], end_ps + repeat.later_ps)
                 for rows, streamed, end_ps in cohort.step_ends[repeat.step :]
             ]
-        cohort.log, cohort.stream = cohort.log.repeated(log_rows), cohort.stream.repeated(stream_rows)
+        cohort.journal = Journal.of(cohort.log.repeated(log_rows))
+        cohort.stream_journal = Journal.of(cohort.stream.repeated(stream_rows))
 
 
 def _repeats(steps: list[Step], first: _Mark, second: _Mark) -> int:

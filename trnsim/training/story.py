@@ -222,7 +222,7 @@ class Step(Struct, eq=False):
         self.data.begin()
         leads = steady is not None and steady.follow(self)
         while self.turn < len(turns):
-            self.row = len(rank.log.operations)
+            self.row = len(rank.journal)
             if steady is not None and leads:
                 steady.look_when_settled()
             turn, is_border = turns[self.turn], self.turn in special
@@ -257,7 +257,7 @@ class Step(Struct, eq=False):
         now_ps
             From when times are counted.
         """
-        return self.turn - turn, len(self.rank.log.operations) - self.row, self.rank.at_work_ps(now_ps)
+        return self.turn - turn, len(self.rank.journal) - self.row, self.rank.at_work_ps(now_ps)
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what waits for the rank and is on its way.
