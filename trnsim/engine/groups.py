@@ -103,10 +103,11 @@ class Collective:
     def join(self, cohort: Cohort, name: str, key: Hashable, course: Course, head_ps: int = 0) -> Call:
         """Let all members that belong to `cohort` join the call `key` after a while; the last of the group starts it."""
         engine = cohort.engine
-        call = self.call(engine, name, key)
+        call = self._open.get(key) or self.call(engine, name, key)
         now_ps = engine.now_ps
         joined_ps = call.joined_ps[cohort] = now_ps + head_ps
-        call.ready_ps = max(call.ready_ps, joined_ps)
+        if joined_ps > call.ready_ps:
+            call.ready_ps = joined_ps
         if len(call.joined_ps) == len(self.members):
             del self._open[key]
             if call.ready_ps > now_ps:

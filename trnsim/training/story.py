@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -53,6 +53,29 @@ class Direction(NamedTuple):
     receive: Wait
     send: Wait
     transfer: Transfer | None
+
+
+class Leg(NamedTuple):
+    """The passes of one kind through one virtual stage.
+
+    Attributes
+    ----------
+    way
+        Which way they go.
+    passes
+        What ranks do in them.
+    inner, border
+        The same as one activity, and where it is the first forward or the last backward; None where it is not one.
+    receives, sends
+        Whether they wait for another stage, and hand something on.
+    """
+
+    way: Direction
+    passes: StagePasses
+    inner: Activity | None
+    border: Activity | None
+    receives: bool
+    sends: bool
 
 
 class RankPlan(Record, dict=True):
@@ -117,6 +140,17 @@ class RankPlan(Record, dict=True):
         return passes.forward, passes.backward, *passes.segments
 
     @cached_property
+    def legs(self) -> Mapping[tuple[str, int], Leg]:
+        """The passes by kind and virtual stage."""
+        found = {}
+        for kind, way in (("F", self.forward), ("B", self.backward)):
+            for place, passes in self.passes.items():
+                inner, border = (self.exchanges.whole(kind, passes, is_border=border) for border in (False, True))
+                sends = way.transfer is not None and place != way.last
+                found[kind, place] = Leg(way, passes, inner, border, place != way.first, sends)
+        return found
+
+    @cached_property
     def forward(self) -> Direction:
         """The way of activations."""
         return Direction("activation", 0, self.end, 1, RECEIVE_ACTIVATION, SEND_ACTIVATION, self.send_activation)
@@ -164,7 +198,7 @@ def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int, steady:
         rank.end_step()
 
 
-class _Content(Record):
+class _Content(Record, cache_hash=True):
     """What a message holds, and for which pass."""
 
     what: str
@@ -177,6 +211,12 @@ class _Content(Record):
 
     def __str__(self) -> str:
         return f"{self.what} of microbatch {self.microbatch} for virtual stage {self.virtual_stage}"
+
+
+@lru_cache(maxsize=4096)
+def _content(what: str, microbatch: int, virtual_stage: int) -> _Content:
+    """Return the same object for all ranks, which is found faster."""
+    return _Content(what, microbatch, virtual_stage)
 
 
 class Step(Struct, eq=False):
@@ -217,27 +257,32 @@ class Step(Struct, eq=False):
     def passes(self) -> Story:
         """Go forward and backward in the order of the schedule: receive, work, send the result on."""
         rank, plan, near, steady = self.rank, self.plan, self.near, self.steady
-        turns, special = plan.turns, borders(plan.turns)
+        turns, legs, special = plan.turns, plan.legs, borders(plan.turns)
+        ahead, back = (near.previous, near.following), (near.following, near.previous)
         send = rank.send if plan.blocking_sends else rank.post
         self.data.begin()
         leads = steady is not None and steady.follow(self)
-        while self.turn < len(turns):
-            self.row = len(rank.journal)
-            if steady is not None and leads:
-                steady.look_when_settled()
-            turn, is_border = turns[self.turn], self.turn in special
+        while (number := self.turn) < len(turns):
+            if steady is not None:
+                self.row = len(rank.journal)
+                if leads:
+                    steady.look_when_settled()
+            turn = turns[number]
             if self.skipped:
                 turn = turn._replace(microbatch=turn.microbatch - self.skipped)
             kind, microbatch, place = turn
-            if kind == "F":
-                way, source, target, work = plan.forward, near.previous, near.following, self.data.forward
+            leg = legs[kind, place]
+            way = leg.way
+            source, target = ahead if kind == "F" else back
+            if leg.receives and source is not None:
+                yield from rank.receive(source, way.receive, _content(way.what, microbatch, place))
+            work = leg.border if number in special else leg.inner
+            if work is not None:
+                yield from rank.perform(work, near.tensor, turn)
             else:
-                way, source, target, work = plan.backward, near.following, near.previous, self.data.backward
-            if source is not None and place != way.first:
-                yield from rank.receive(source, way.receive, _Content(way.what, microbatch, place))
-            yield from work(turn, plan.passes[place], is_border=is_border)
-            if target is not None and way.transfer is not None and place != way.last:
-                yield from send(target, way.send, _Content(way.what, microbatch, place + way.step), way.transfer)
+                yield from self.data.in_parts(turn, leg.passes, is_border=number in special)
+            if leg.sends and target is not None and way.transfer is not None:
+                yield from send(target, way.send, _content(way.what, microbatch, place + way.step), way.transfer)
             self.turn += 1
 
     def leave_out(self, turns: int, times: int) -> int:
