@@ -333,8 +333,8 @@ MUTATIONS = (
     Mutation(
         "a steady state forgets a message that is waited for until the next may be posted",
         "engine/core.py",
-        "            yield message\n            del self._posted[wait]",
-        "            del self._posted[wait]\n            yield message",
+        "            yield message\n            del posted[wait]",
+        "            del posted[wait]\n            yield message",
         f"{STEADY}::test_a_message_that_is_waited_for_until_it_may_be_posted_belongs_to_the_state",
     ),
     Mutation(

@@ -38,17 +38,22 @@ class Route:
     ----------
     of_kind
         From a kind to the links of that kind.
+    receiver
+        To whom it leads, where it leads to one.
 
     Attributes
     ----------
+    receiver
+        As given.
     kinds, links
         The kinds that were asked for last, and their links.
     """
 
-    __slots__ = ("_of_kind", "kinds", "links")
+    __slots__ = ("_of_kind", "kinds", "links", "receiver")
 
-    def __init__(self, of_kind: Callable[[str], Iterable[Link]]) -> None:
+    def __init__(self, of_kind: Callable[[str], Iterable[Link]], receiver: object = None) -> None:
         self._of_kind = of_kind
+        self.receiver = receiver
         self.kinds: tuple[str, ...] = ()
         self.links: tuple[Link, ...] = ()
 

@@ -81,9 +81,9 @@ class Cohort:
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
         self._inbox: dict[tuple[Cohort, Hashable], Message] = {}
-        self._posted: dict[Wait, Message] = {}
-        self._links: dict[str, tuple[Link, Link]] = {}
-        self._routes: dict[Cohort, Route] = {}
+        self._posted: dict[Wait, Message] | None = None
+        self._links: tuple[Link, ...] = ()  # of each kind: out, in
+        self._routes: tuple[Route, ...] = ()
         self._awaits: Message | Call | None = None
 
     @property
@@ -145,15 +145,18 @@ class Cohort:
     def post(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out and go on; blocked only while the last message of the same name is still on its way."""
         yield from self.settle(wait)
+        if self._posted is None:
+            self._posted = {}
         self._posted[wait] = self._push(receiver, content, transfer)
 
     def settle(self, wait: Wait) -> Story:
         """Block until the last message that was posted under a name has arrived."""
-        message = self._posted.get(wait)
-        if message is not None:
+        posted = self._posted
+        message = posted and posted.get(wait)
+        if posted and message:
             start = self.engine.now_ps
             yield message
-            del self._posted[wait]  # not before: what is waited for is a part of the situation
+            del posted[wait]  # not before: what is waited for is a part of the situation
             if self.engine.now_ps > start:
                 self.journal.add(wait, start, start, self.engine.now_ps)
             self.stream_journal.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
@@ -202,11 +205,12 @@ class Cohort:
         """Mark the end of a step."""
         self.step_ends.append((len(self.journal), len(self.stream_journal), self.engine.now_ps))
 
-    def links(self, kind: str) -> tuple[Link, Link]:
+    def links(self, kind: str) -> tuple[Link, ...]:
         """Return its links of a kind: out and in."""
-        found = self._links.get(kind)
-        if found is None:
-            found = self._links[kind] = Link(kind), Link(kind)
+        found = tuple([link for link in self._links if link.kind == kind])
+        if not found:
+            found = Link(kind), Link(kind)
+            self._links += found
         return found
 
     @property
@@ -221,9 +225,9 @@ class Cohort:
     def situation(self, now_ps: int) -> Hashable:
         """Return what it has posted, and how far transfers are on its links."""
         posted = tuple(
-            (wait, message.ready_ps - now_ps, message.left_ps(now_ps)) for wait, message in self._posted.items()
+            (wait, message.ready_ps - now_ps, message.left_ps(now_ps)) for wait, message in (self._posted or {}).items()
         )
-        streams = tuple(link.situation(now_ps) for pair in self._links.values() for link in pair)
+        streams = tuple([link.situation(now_ps) for link in self._links])
         return posted, streams
 
     def blocked_on(self) -> str:
@@ -235,11 +239,15 @@ class Cohort:
         engine, key = self.engine, (self, content)
         message = receiver._inbox.get(key) or receiver._message(key)
         message.ready_ps = engine.now_ps
-        engine.carry(transfer.course, self._routes.get(receiver) or self._route_to(receiver), message)
+        engine.carry(transfer.course, self._route_to(receiver), message)
         return message
 
     def _route_to(self, receiver: Cohort) -> Route:
-        route = self._routes[receiver] = Route(_Between(self, receiver))
+        for route in self._routes:  # two or so
+            if route.receiver is receiver:
+                return route
+        route = Route(_Between(self, receiver), receiver)
+        self._routes += (route,)
         return route
 
     def _message(self, key: tuple[Cohort, Hashable]) -> Message:

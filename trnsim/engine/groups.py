@@ -106,8 +106,7 @@ class Collective:
         call = self._open.get(key) or self.call(engine, name, key)
         now_ps = engine.now_ps
         joined_ps = call.joined_ps[cohort] = now_ps + head_ps
-        if joined_ps > call.ready_ps:
-            call.ready_ps = joined_ps
+        call.ready_ps = max(call.ready_ps, joined_ps)
         if len(call.joined_ps) == len(self.members):
             del self._open[key]
             if call.ready_ps > now_ps:

@@ -126,6 +126,8 @@ class Journal:
     ----------
     operations
         What it has written down, and maybe more that others have which did the same so far.
+    end_ps
+        When the last operation ended; 0 before the first.
 
     Examples
     --------
@@ -137,17 +139,19 @@ class Journal:
     [(0, 3, 5), (7, 7, 9)]
     """
 
-    __slots__ = ("_starts_ps", "_times_ps", "operations")
+    __slots__ = ("_starts_ps", "_times_ps", "end_ps", "operations")
 
     def __init__(self, like: Journal | None = None) -> None:
         self.operations: list[Operation] = [] if like is None else like.operations
-        self._times_ps = array("q")  # ready and end of each
+        self.end_ps = 0
+        self._times_ps = _NOTHING  # ready and end of each
         self._starts_ps = _NOTHING  # number and start of those that do not begin when the one before ends
 
     @classmethod
     def of(cls, log: Log) -> Journal:
         """Return the journal from which a log can be read."""
         found = cls()
+        found.end_ps = log.times_ps[-1] if len(log) else 0
         found.operations, times_ps = log.operations, log.times_ps
         found._times_ps = array("q", bytes(16 * len(log)))
         found._times_ps[0::2], found._times_ps[1::2] = times_ps[1::3], times_ps[2::3]
@@ -160,11 +164,6 @@ class Journal:
 
     def __len__(self) -> int:
         return len(self._times_ps) // 2
-
-    @property
-    def end_ps(self) -> int:
-        """When the last operation ended; 0 before the first."""
-        return self._times_ps[-1] if self._times_ps else 0
 
     @property
     def log(self) -> Log:
@@ -186,16 +185,20 @@ class Journal:
         OverflowError
             If a time does not fit into 64 bits.
         """
-        times_ps, operations = self._times_ps, self.operations
+        times_ps = self._times_ps
         row = len(times_ps) // 2
-        if row == len(operations):
-            operations.append(operation)
-        elif operations[row] is not operation:
-            self.operations = [*operations[:row], operation]
-        if start_ps != (times_ps[-1] if row else 0):
+        try:
+            if self.operations[row] is not operation:
+                self.operations = [*self.operations[:row], operation]
+        except IndexError:
+            self.operations.append(operation)
+        if not row:
+            times_ps = self._times_ps = array("q")
+        if start_ps != self.end_ps:
             if not self._starts_ps:
                 self._starts_ps = array("q")
             self._starts_ps.extend((row, start_ps))
+        self.end_ps = end_ps
         try:
             times_ps.frombytes(_packed_end(ready_ps, end_ps))  # two thirds of what it takes to append both
         except struct.error:

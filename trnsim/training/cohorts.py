@@ -55,8 +55,9 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding, steady: Steady | 
     examples: dict[int, int] = {}
     for number, colour in enumerate(colours):
         examples.setdefault(colour, number)
+    names = [f"stage {stage.number}" for stage in folding.stages]
     cohorts = [
-        engine.cohort(f"stage {node.stage.number}", ranks=node.ranks, first=spec.mesh.label(node.first_rank))
+        engine.cohort(names[node.stage.number], ranks=node.ranks, first=spec.mesh.label(node.first_rank))
         for node in folding.alike
     ]
     groups = _groups(folding, cohorts)

@@ -119,7 +119,7 @@ class DataParallel(Struct):
     step: int
     pending: list[Launched] = field(default_factory=list)
     gathering: dict[int, Launched] = field(default_factory=dict)
-    beside: list[Launched] = field(default_factory=list)
+    beside: tuple[Launched, ...] = ()
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what is on its way or not waited for yet, times counted from now."""
@@ -193,7 +193,7 @@ class DataParallel(Struct):
 
     def _wait(self, launched: Launched) -> Story:
         """Wait for a collective; where no pass has gone on beside it yet, it slows none."""
-        self.beside = [other for other in self.beside if other is not launched]
+        self.beside = tuple([other for other in self.beside if other is not launched])
         return self.rank.wait(launched.call, launched.wait)
 
     def _slow_down(self, turn: Hashable) -> Story:
@@ -201,7 +201,7 @@ class DataParallel(Struct):
         together_s = sum(launched.transfer.duration_s for launched in self.beside)
         lost_s = together_s * self.exchanges.interference_fraction
         yield from self.rank.perform(Activity(INTERFERENCE, (Part(INTERFERENCE, "exposed_dp", lost_s),)), None, turn)
-        self.beside.clear()  # not before: what is lost is a part of the situation
+        self.beside = ()  # not before: what is lost is a part of the situation
 
     def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> Launched:
         if self.sharing is None:
@@ -212,7 +212,7 @@ class DataParallel(Struct):
     def _started(self, call: Call, launch: Launch) -> Launched:
         launched = Launched(call, launch.wait, launch.transfer)
         if self.exchanges.interference_fraction:
-            self.beside.append(launched)
+            self.beside += (launched,)
         return launched
 
 

@@ -258,7 +258,6 @@ class Step(Struct, eq=False):
         """Go forward and backward in the order of the schedule: receive, work, send the result on."""
         rank, plan, near, steady = self.rank, self.plan, self.near, self.steady
         turns, legs, special = plan.turns, plan.legs, borders(plan.turns)
-        ahead, back = (near.previous, near.following), (near.following, near.previous)
         send = rank.send if plan.blocking_sends else rank.post
         self.data.begin()
         leads = steady is not None and steady.follow(self)
@@ -273,7 +272,10 @@ class Step(Struct, eq=False):
             kind, microbatch, place = turn
             leg = legs[kind, place]
             way = leg.way
-            source, target = ahead if kind == "F" else back
+            if kind == "F":
+                source, target = near.previous, near.following
+            else:
+                source, target = near.following, near.previous
             if leg.receives and source is not None:
                 yield from rank.receive(source, way.receive, _content(way.what, microbatch, place))
             work = leg.border if number in special else leg.inner
