@@ -137,7 +137,7 @@ def fold(spec: StepSpec, communication: Communication, groups: SharingGroups) ->
     meetings = tuple(_meetings(spec, columns, groups, number))
     neighbours = tuple(_neighbours(seat, spec.pipeline, number) for seat in seats)
     if not spec.folding:
-        alone = Colouring(tuple(range(len(nodes))), len(nodes))
+        alone = Colouring(range(len(nodes)), len(nodes))
         return Folding(stages, nodes, meetings, neighbours, alone, lambda rank: rank)
     colouring = refine([node.colour for node in nodes], meetings, neighbours)
     return Folding(stages, nodes, meetings, neighbours, colouring, node_of)
