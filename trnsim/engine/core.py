@@ -334,8 +334,7 @@ class Engine:
     def start(self, cohort: Cohort, story: Story) -> None:
         """Let a cohort live its story from now on."""
         cohort.finished = False
-        process = self.environment.process(story)
-        process.callbacks.append(cohort.end)
+        self.environment.process(story).callbacks = [cohort.end]  # shorter than what grows
 
     def call_when_settled(self, look: Callable[[], None]) -> None:
         """Call something when nothing more happens at this time."""

@@ -79,14 +79,12 @@ class Steady:
         """By how much the end of the run is later than simulated."""
         return sum(repeat.later_ps for repeat in self._repeats)
 
-    def follow(self, step: Step) -> bool:
-        """Note that a rank begins its passes; return whether it is the one at whose passes states are looked at."""
+    def begin_pass(self, step: Step) -> None:
+        """Note that a rank begins a pass; if it is the first of all, look at the state as soon as nothing more happens then."""
         self._steps[step.rank] = step
-        return step.rank is self._engine.cohorts[0]
-
-    def look_when_settled(self) -> None:
-        """Look at the state as soon as nothing more happens at this time."""
-        self._engine.call_when_settled(self._look)
+        step.row = len(step.rank.journal)
+        if step.rank is self._engine.cohorts[0]:
+            self._engine.call_when_settled(self._look)
 
     def settle(self) -> None:
         """Write into the logs what was not simulated; to be called when the run is over."""

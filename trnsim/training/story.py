@@ -176,7 +176,7 @@ class Neighbourhood(NamedTuple):
 
 
 def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int, steady: Steady | None = None) -> Story:
-    """Live through training steps.
+    """Return the story of training steps.
 
     Parameters
     ----------
@@ -191,11 +191,7 @@ def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int, steady:
     steady
         Looks for steady states in the passes; None where they are not to be looked for.
     """
-    for step in range(steps):
-        trainer = Step.of(rank, plan, near, step, steady)
-        yield from trainer.passes()
-        yield from trainer.update()
-        rank.end_step()
+    return Step.of(rank, plan, near, 0, steady).live(steps)
 
 
 class _Content(Record, cache_hash=True):
@@ -220,7 +216,7 @@ def _content(what: str, microbatch: int, virtual_stage: int) -> _Content:
 
 
 class Step(Struct, eq=False):
-    """One step of one rank.
+    """A step of one rank, and after it the next.
 
     Parameters
     ----------
@@ -246,8 +242,7 @@ class Step(Struct, eq=False):
     @classmethod
     def of(cls, rank: Cohort, plan: RankPlan, near: Neighbourhood, step: int, steady: Steady | None = None) -> Step:
         """Return a step of a rank that has not begun."""
-        data = DataParallel(rank, plan.exchanges, near.tensor, near.sharing, near.copies, step)
-        return cls(rank, plan, near, data, step, steady)
+        return cls(rank, plan, near, _data_parallel(rank, plan, near, step), step, steady)
 
     @property
     def is_over(self) -> bool:
@@ -255,37 +250,58 @@ class Step(Struct, eq=False):
         return self.turn >= len(self.plan.turns)
 
     def passes(self) -> Story:
-        """Go forward and backward in the order of the schedule: receive, work, send the result on."""
+        """Go through the passes of this step."""
+        return self.live(0)
+
+    def live(self, steps: int) -> Story:
+        """Live through steps until so many are over; with 0, go through the passes of this one and no further.
+
+        In a pass: receive, work, send the result on. All that is one story and not a story of stories, each of which takes a
+        third of a kilobyte for every rank.
+        """
         rank, plan, near, steady = self.rank, self.plan, self.near, self.steady
         turns, legs, special = plan.turns, plan.legs, borders(plan.turns)
         send = rank.send if plan.blocking_sends else rank.post
-        self.data.begin()
-        leads = steady is not None and steady.follow(self)
-        while (number := self.turn) < len(turns):
-            if steady is not None:
-                self.row = len(rank.journal)
-                if leads:
-                    steady.look_when_settled()
-            turn = turns[number]
-            if self.skipped:
-                turn = turn._replace(microbatch=turn.microbatch - self.skipped)
-            kind, microbatch, place = turn
-            leg = legs[kind, place]
-            way = leg.way
-            if kind == "F":
-                source, target = near.previous, near.following
-            else:
-                source, target = near.following, near.previous
-            if leg.receives and source is not None:
-                yield from rank.receive(source, way.receive, _content(way.what, microbatch, place))
-            work = leg.border if number in special else leg.inner
-            if work is not None:
-                yield from rank.perform(work, near.tensor, turn)
-            else:
-                yield from self.data.in_parts(turn, leg.passes, is_border=number in special)
-            if leg.sends and target is not None and way.transfer is not None:
-                yield from send(target, way.send, _content(way.what, microbatch, place + way.step), way.transfer)
-            self.turn += 1
+        while True:
+            self.data.begin()
+            while (number := self.turn) < len(turns):
+                if steady is not None:
+                    steady.begin_pass(self)
+                turn = self._counted(turns[number]) if self.skipped else turns[number]
+                kind, microbatch, place = turn
+                leg = legs[kind, place]
+                way = leg.way
+                if kind == "F":
+                    source, target = near.previous, near.following
+                else:
+                    source, target = near.following, near.previous
+                if leg.receives and source is not None:
+                    yield from rank.receive(source, way.receive, _content(way.what, microbatch, place))
+                work = leg.border if number in special else leg.inner
+                if work is not None:
+                    yield from rank.perform(work, near.tensor, turn)
+                else:
+                    yield from self.data.in_parts(turn, leg.passes, is_border=number in special)
+                if leg.sends and target is not None and way.transfer is not None:
+                    yield from send(target, way.send, _content(way.what, microbatch, place + way.step), way.transfer)
+                self.turn += 1
+            if not steps:
+                return
+            yield from self._finish()
+            if self.step == steps:
+                return
+
+    def _finish(self) -> Story:
+        """End the step, and go on to the next."""
+        yield from self.update()
+        self.rank.end_step()
+        self.step += 1
+        self.turn = self.skipped = 0
+        self.data = _data_parallel(self.rank, self.plan, self.near, self.step)
+
+    def _counted(self, turn: Pass) -> Pass:
+        """Return a pass with the number that its microbatch goes by."""
+        return turn._replace(microbatch=turn.microbatch - self.skipped)
 
     def leave_out(self, turns: int, times: int) -> int:
         """Go on so many times so many turns later when the one that is going on is over; return how many that is."""
@@ -330,3 +346,7 @@ class Step(Struct, eq=False):
             yield from rank.wait(call, TIED_EMBEDDING)
         yield from rank.perform(plan.optimizer)
         yield from self.data.gather()
+
+
+def _data_parallel(rank: Cohort, plan: RankPlan, near: Neighbourhood, step: int) -> DataParallel:
+    return DataParallel(rank, plan.exchanges, near.tensor, near.sharing, near.copies, step)
