@@ -2,9 +2,12 @@
 
     python benchmarks/scale.py [--all] [WORD ...]
 
-Each case is `trnsim run` in a process of its own, which then times a bare SimPy loop of as many events as its engines
-processed. Words choose cases by name; without `--all` those are left out that take minutes. Exits with 1 if a case
-needs more events or memory than it may.
+Each case is `trnsim run` in a process of its own, which then times two SimPy loops that do nothing. *Events* is one process
+that waits for as many events as the engines of the run processed. *Wake-ups* is as many events, for each of which as many
+processes wait as did in the run, and as many processes as it had: when a tensor group of eight goes on, one event wakes eight.
+Wake-ups are counted in a run before, in another process, as counting them takes time. What replays do is an event and a
+wake-up each. Words choose cases by name; without `--all` those are left out that take minutes. Exits with 1 if a case needs
+more events or memory than it may.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -105,31 +109,73 @@ CASES = (
     single(256, 20, 250, is_long=True),
     single(1024, 90, 500, is_held=False, is_long=True),
 )
-COLUMNS = ("wall", "CPU", "may take", "memory", "may take", "events", "may be", "cohorts", "x bare loop")
+COLUMNS = ("wall", "CPU", "may take", "memory", "may take", "events", "may be", "cohorts", "x events", "x wake-ups")
 
 
 class Measured(NamedTuple):
-    """What a case took."""
+    """What a case took: seconds, megabytes, events of a step, cohorts, and the engine against two loops that do nothing."""
 
     wall_s: float
     cpu_s: float
     megabytes: float
     events: int
     cohorts: int
-    times_bare: float | None
+    times_events: float | None
+    times_wakes: float | None
 
 
-def inside(text: str, overrides: list[str], began_s: float, *, is_fold_alone: bool) -> Measured:
+def inside(case: Case, began_s: float, woken: dict[int, int]) -> Measured:
     """Run a case in this process, which `began_s` ago was not there yet."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "scale.yaml")
-        path.write_text(text, encoding="utf-8")
-        return fold_alone(path, overrides) if is_fold_alone else whole(path, overrides, began_s)
+        path.write_text(case.text, encoding="utf-8")
+        return fold_alone(path, case) if case.is_fold_alone else whole(path, case, began_s, woken)
 
 
-def whole(path: Path, overrides: list[str], began_s: float) -> Measured:
+def wakes(case: Case) -> dict[int, int]:
+    """Run a case in this process and return how many of its events woke so many processes."""
+    import simpy
+
+    from trnsim.engine import Agenda, Arrival, Engine
+
+    events: Counter[int] = Counter()
+    woken_beside = 0
+
+    def resumed(event: simpy.Event) -> int:
+        return sum(getattr(callback, "__func__", None) is simpy.Process._resume for callback in event.callbacks)  # noqa: SLF001
+
+    def run_engine(engine: Engine) -> None:
+        do_step = engine.environment.step
+
+        def step() -> None:
+            nonlocal woken_beside
+            woken, woken_beside = resumed(engine.environment._queue[0][-1]), 0  # noqa: SLF001
+            do_step()
+            events[woken + woken_beside] += 1
+
+        engine.environment.step = step  # type: ignore[method-assign]
+        do_run_engine(engine)
+
+    def happen(arrival: Arrival) -> None:
+        nonlocal woken_beside
+        woken_beside += resumed(arrival)
+        do_happen(arrival)
+
+    def run_agenda(agenda: Agenda) -> None:
+        before = agenda.events
+        do_run_agenda(agenda)
+        events[1] += agenda.events - before
+
+    do_run_engine, Engine.run = Engine.run, run_engine  # type: ignore[assignment,method-assign]
+    do_run_agenda, Agenda.run = Agenda.run, run_agenda  # type: ignore[assignment,method-assign]
+    do_happen, Arrival.happen = Arrival.happen, happen  # type: ignore[assignment,method-assign]
+    inside(case, monotonic(), {})
+    return dict(events)
+
+
+def whole(path: Path, case: Case, began_s: float, woken: dict[int, int]) -> Measured:
     """Do what `trnsim run` does."""
-    from costs import bare_loop_s, peak_bytes
+    from costs import bare_loop_s, peak_bytes, waking_loop_s
 
     from trnsim.cli.app import main
     from trnsim.engine import Agenda, Engine
@@ -139,10 +185,10 @@ def whole(path: Path, overrides: list[str], began_s: float) -> Measured:
     def timed(run: Callable[[Any], None]) -> Callable[[Any], None]:
         def run_and_count(engine: Any) -> None:
             nonlocal engine_s, events
-            start_s = monotonic()
+            start_s = process_time()
             before = engine.events
             run(engine)
-            engine_s += monotonic() - start_s
+            engine_s += process_time() - start_s
             events += engine.events - before
 
         return run_and_count
@@ -150,7 +196,7 @@ def whole(path: Path, overrides: list[str], began_s: float) -> Measured:
     Engine.run = timed(Engine.run)  # type: ignore[assignment,method-assign]
     Agenda.run = timed(Agenda.run)  # type: ignore[assignment,method-assign]
     answer = path.with_suffix(".json")
-    arguments = [part for override in overrides for part in ("--set", override)]
+    arguments = [part for override in case.overrides for part in ("--set", override)]
     try:
         main(["run", str(path), "--json", str(answer), *arguments])
     except SystemExit as end:
@@ -158,10 +204,11 @@ def whole(path: Path, overrides: list[str], began_s: float) -> Measured:
             raise
     wall_s, cpu_s, megabytes = monotonic() - began_s, process_time(), peak_bytes() / 1e6
     engine = json.loads(answer.read_text(encoding="utf-8"))["engine"]
-    return Measured(wall_s, cpu_s, megabytes, engine["events"], engine["cohorts"], engine_s / bare_loop_s(events))
+    times = engine_s / bare_loop_s(events), engine_s / waking_loop_s(woken or {1: events}, engine["cohorts"])
+    return Measured(wall_s, cpu_s, megabytes, engine["events"], engine["cohorts"], *times)
 
 
-def fold_alone(path: Path, overrides: list[str]) -> Measured:
+def fold_alone(path: Path, case: Case) -> Measured:
     """Sort ranks into cohorts without teams, and do not run them."""
     from costs import peak_bytes
 
@@ -169,21 +216,26 @@ def fold_alone(path: Path, overrides: list[str]) -> Measured:
     from trnsim.simulation.machine import build_machine, build_rates, build_step
     from trnsim.training import Communication, fold, sharing_groups
 
-    scenario = trnsim.load(str(path), overrides)
+    scenario = trnsim.load(str(path), case.overrides)
     machine = build_machine(scenario)
     spec = build_step(scenario, machine, build_rates(scenario), folding=True)
     start_s, start_cpu_s = monotonic(), process_time()
     communication = Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
     found = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     wall_s, cpu_s = monotonic() - start_s, process_time() - start_cpu_s
-    return Measured(wall_s, cpu_s, peak_bytes() / 1e6, 0, found.colouring.classes, None)
+    return Measured(wall_s, cpu_s, peak_bytes() / 1e6, 0, found.colouring.classes, None, None)
 
 
 def measured(case: Case) -> Measured:
-    """Run a case in a process of its own."""
-    command = [sys.executable, __file__, "--inside", case.name, str(monotonic())]
+    """Run a case in a process of its own, after another in which wake-ups are counted."""
+    woken = {} if case.is_fold_alone else _in_process("--wakes", case.name)
+    return Measured(*_in_process("--inside", case.name, str(monotonic()), json.dumps(woken)))
+
+
+def _in_process(*arguments: str) -> Any:
+    command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
-    return Measured(*json.loads(done.stdout.splitlines()[-1]))
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def cells(case: Case, found: Measured) -> list[str]:
@@ -197,7 +249,7 @@ def cells(case: Case, found: Measured) -> list[str]:
         f"{found.events:,}" if case.events else "",
         f"{case.events:,}" if case.events else "",
         f"{found.cohorts:,}",
-        "" if found.times_bare is None else f"{found.times_bare:.0f}",
+        *("" if times is None else f"{times:.1f}" for times in (found.times_events, found.times_wakes)),
     ]
 
 
@@ -226,9 +278,12 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--inside"]:
+    if sys.argv[1:2] in (["--inside"], ["--wakes"]):
         asked = next(case for case in CASES if case.name == sys.argv[2])
-        took = inside(asked.text, list(asked.overrides), float(sys.argv[3]), is_fold_alone=asked.is_fold_alone)
-        print(json.dumps(took))
+        if sys.argv[1] == "--wakes":
+            print(json.dumps(wakes(asked)))
+        else:
+            counted = {int(waiting): count for waiting, count in json.loads(sys.argv[4]).items()}
+            print(json.dumps(inside(asked, float(sys.argv[3]), counted)))
     else:
         main(sys.argv[1:])

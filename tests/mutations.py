@@ -219,6 +219,20 @@ MUTATIONS = (
         f"{LINKS}::test_a_message_slows_the_collectives_of_who_gets_it",
     ),
     Mutation(
+        "a transfer is not looked at though it will be on a link together with another",
+        "engine/shared_links.py",
+        "        if _first_overlap_ps(*both) < _NEVER_PS:\n            return False\n",
+        "",
+        f"{LINKS}::test_links_are_shared_only_while_both_are_on_them",
+    ),
+    Mutation(
+        "a transfer is not looked at though those that it may meet share links",
+        "engine/shared_links.py",
+        "        if not other.is_clear:\n            return False\n",
+        "",
+        f"{LINKS}::test_whom_nobody_needs_to_look_at_again_does_the_same",
+    ),
+    Mutation(
         "nobody is late for a reduction",
         "training/teams.py",
         "passed_ps > tail.met_ps(step)",
@@ -326,8 +340,8 @@ MUTATIONS = (
     Mutation(
         "a steady state forgets a message that is waited for until the next may be posted",
         "engine/core.py",
-        "            yield message\n            del self._posted[wait]",
-        "            del self._posted[wait]\n            yield message",
+        "            yield message\n            del posted[wait]",
+        "            del posted[wait]\n            yield message",
         f"{STEADY}::test_a_message_that_is_waited_for_until_it_may_be_posted_belongs_to_the_state",
     ),
     Mutation(

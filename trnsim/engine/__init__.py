@@ -13,7 +13,7 @@ from trnsim.engine.core import Cohort, Engine, Story
 from trnsim.engine.courses import Course
 from trnsim.engine.fingerprint import digest, fingerprint
 from trnsim.engine.groups import Call, Collective
-from trnsim.engine.log import Log, Row
+from trnsim.engine.log import Journal, Log, Row
 from trnsim.engine.operations import Activity, Operation, Part, Span, Transfer, Wait, spans
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Colouring",
     "Course",
     "Engine",
+    "Journal",
     "Link",
     "Log",
     "Meeting",

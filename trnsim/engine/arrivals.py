@@ -38,17 +38,22 @@ class Route:
     ----------
     of_kind
         From a kind to the links of that kind.
+    receiver
+        To whom it leads, where it leads to one.
 
     Attributes
     ----------
+    receiver
+        As given.
     kinds, links
         The kinds that were asked for last, and their links.
     """
 
-    __slots__ = ("_of_kind", "kinds", "links")
+    __slots__ = ("_of_kind", "kinds", "links", "receiver")
 
-    def __init__(self, of_kind: Callable[[str], Iterable[Link]]) -> None:
+    def __init__(self, of_kind: Callable[[str], Iterable[Link]], receiver: object = None) -> None:
         self._of_kind = of_kind
+        self.receiver = receiver
         self.kinds: tuple[str, ...] = ()
         self.links: tuple[Link, ...] = ()
 
@@ -79,6 +84,8 @@ class Arrival(simpy.Event):
         The stint it is in.
     whole
         Whether it goes at the full rate to its end, as far as is known.
+    is_clear
+        Whether it is known to go so, and so are all that it may meet: no two of them will be on a link together.
     at_ps, alarm
         When it is to be looked at, at its end if it is whole, else at that of its stint; what tells then, None for itself.
     watch
@@ -100,6 +107,7 @@ class Arrival(simpy.Event):
     rate = FULL
     index = 0
     whole = True
+    is_clear = True
     at_ps = -1
     alarm: Alarm | None = None
     watch: Alarm | None = None

@@ -49,7 +49,7 @@ class Colouring(Record):
         Number of colours.
     """
 
-    colours: tuple[int, ...]
+    colours: Sequence[int]
     classes: int
 
 

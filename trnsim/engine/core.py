@@ -17,7 +17,7 @@ from trnsim.engine.arrivals import Arrival, Link, Route
 from trnsim.engine.clock import seconds
 from trnsim.engine.fingerprint import digest
 from trnsim.engine.groups import Call, Collective, Message
-from trnsim.engine.log import Log
+from trnsim.engine.log import Journal
 from trnsim.engine.shared_links import SharedLinks
 from trnsim.errors import SimulationStalledError
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trnsim.engine.courses import Course
+    from trnsim.engine.log import Log
     from trnsim.engine.operations import Activity, Transfer, Wait
 
     Carry = Callable[[Course, Route, Arrival], None]
@@ -48,10 +49,8 @@ class Cohort:
 
     Attributes
     ----------
-    log
-        What the cohort did.
-    stream
-        What went on beside its own work: collectives that it launched (joined, start, end), messages that it posted.
+    journal, stream_journal
+        Where it writes down what it does, and what goes on beside its own work.
     step_ends
         For each finished step: rows of the log, rows of the stream, time in picoseconds.
     """
@@ -65,11 +64,11 @@ class Cohort:
         "engine",
         "finished",
         "first",
-        "log",
+        "journal",
         "name",
         "ranks",
         "step_ends",
-        "stream",
+        "stream_journal",
     )
 
     def __init__(self, engine: Engine, name: str, ranks: int, first: str) -> None:
@@ -77,15 +76,29 @@ class Cohort:
         self.name = name
         self.ranks = ranks
         self.first = first
-        self.log = Log()
-        self.stream = Log()
+        self.journal = Journal()
+        self.stream_journal = Journal()
         self.step_ends: list[tuple[int, int, int]] = []
         self.finished = False
         self._inbox: dict[tuple[Cohort, Hashable], Message] = {}
-        self._posted: dict[Wait, Message] = {}
-        self._links: dict[str, tuple[Link, Link]] = {}
-        self._routes: dict[Cohort, Route] = {}
+        self._posted: dict[Wait, Message] | None = None
+        self._links: tuple[Link, ...] = ()  # of each kind: out, in
+        self._routes: tuple[Route, ...] = ()
         self._awaits: Message | Call | None = None
+
+    @property
+    def log(self) -> Log:
+        """What it did, made anew."""
+        return self.journal.log
+
+    @property
+    def stream(self) -> Log:
+        """What went on beside its own work: collectives that it launched (joined, start, end), messages that it posted."""
+        return self.stream_journal.log
+
+    def write_like(self, other: Cohort) -> None:
+        """Share what can be shared of its journals with those of a cohort that will probably do the same."""
+        self.journal, self.stream_journal = Journal(other.journal), Journal(other.stream_journal)
 
     def trajectory_key(self) -> Hashable:
         """Return what is the same for others only if their trajectories are."""
@@ -93,7 +106,8 @@ class Cohort:
 
     def trajectory(self) -> bytes:
         """Return a hash of what it did and when."""
-        return digest(self.log, self.log.names()) + digest(self.stream, self.stream.names())
+        logs = self.log, self.stream
+        return b"".join([digest(log, log.names()) for log in logs])
 
     def __str__(self) -> str:
         return f"{self.name} ({self.ranks} rank{'s' if self.ranks > 1 else ''}, first {self.first})"
@@ -106,7 +120,7 @@ class Cohort:
         engine = self.engine
         start = engine.now_ps
         ready = start + activity.head_ps
-        if activity.rendezvous is None or group is None:
+        if group is None or activity.rendezvous is None:
             if activity.duration_ps:
                 yield engine.environment.timeout(activity.duration_ps)
         elif group.is_one_cohort:
@@ -114,46 +128,51 @@ class Cohort:
             engine.carry(activity.whole_course, group.route, over)
             yield over
         else:
-            course = activity.course(activity.rendezvous)
-            self._awaits = call = group.join(self, activity.name, (activity.name, key), course, activity.head_ps)
+            name = activity.name
+            self._awaits = call = group.join(self, name, (name, key), activity.joint_course, activity.head_ps)
             yield call
             self._awaits = None
             ready = call.ready_ps
-        self.log.add(activity, start, ready, engine.now_ps)
+        self.journal.add(activity, start, ready, engine.now_ps)
 
     def send(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out; blocked until it has arrived, whether or not the receiver looks."""
         engine = self.engine
         start = engine.now_ps
         yield self._push(receiver, content, transfer)
-        self.log.add(wait, start, start, engine.now_ps)
+        self.journal.add(wait, start, start, engine.now_ps)
 
     def post(self, receiver: Cohort, wait: Wait, content: Hashable, transfer: Transfer) -> Story:
         """Push a message out and go on; blocked only while the last message of the same name is still on its way."""
         yield from self.settle(wait)
+        if self._posted is None:
+            self._posted = {}
         self._posted[wait] = self._push(receiver, content, transfer)
 
     def settle(self, wait: Wait) -> Story:
         """Block until the last message that was posted under a name has arrived."""
-        message = self._posted.get(wait)
-        if message is not None:
+        posted = self._posted
+        message = posted and posted.get(wait)
+        if posted and message:
             start = self.engine.now_ps
             yield message
-            del self._posted[wait]  # not before: what is waited for is a part of the situation
+            del posted[wait]  # not before: what is waited for is a part of the situation
             if self.engine.now_ps > start:
-                self.log.add(wait, start, start, self.engine.now_ps)
-            self.stream.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
+                self.journal.add(wait, start, start, self.engine.now_ps)
+            self.stream_journal.add(wait, message.ready_ps, message.ready_ps, message.end_ps)
 
     def receive(self, sender: Cohort, wait: Wait, content: Hashable) -> Story:
         """Block until a message has arrived."""
         engine, inbox = self.engine, self._inbox
         start, key = engine.now_ps, (sender, content)
-        self._awaits = message = inbox.get(key) or self._message(key)
-        yield message
-        self._awaits = None
+        message = inbox.get(key) or self._message(key)
+        if not message.processed:
+            self._awaits = message
+            yield message
+            self._awaits = None
         del inbox[key]
         ready = message.ready_ps
-        self.log.add(wait, start, max(start, ready), engine.now_ps)
+        self.journal.add(wait, start, ready if ready > start else start, engine.now_ps)  # noqa: FURB136  # in half the time
 
     def launch(
         self, group: Collective, wait: Wait, key: Hashable, transfer: Transfer, after: Call | None = None
@@ -175,8 +194,8 @@ class Cohort:
         self._awaits = call
         yield call
         self._awaits = None
-        self.log.add(wait, start, max(start, call.ready_ps), self.engine.now_ps)
-        self.stream.add(wait, call.joined_ps[self], call.start_ps, call.end_ps)
+        self.journal.add(wait, start, max(start, call.ready_ps), self.engine.now_ps)
+        self.stream_journal.add(wait, call.joined_ps[self], call.start_ps, call.end_ps)
 
     def end(self, _: simpy.Event) -> None:
         """Take notice that its story is over."""
@@ -184,13 +203,14 @@ class Cohort:
 
     def end_step(self) -> None:
         """Mark the end of a step."""
-        self.step_ends.append((len(self.log), len(self.stream), self.engine.now_ps))
+        self.step_ends.append((len(self.journal), len(self.stream_journal), self.engine.now_ps))
 
-    def links(self, kind: str) -> tuple[Link, Link]:
+    def links(self, kind: str) -> tuple[Link, ...]:
         """Return its links of a kind: out and in."""
-        found = self._links.get(kind)
-        if found is None:
-            found = self._links[kind] = Link(kind), Link(kind)
+        found = tuple([link for link in self._links if link.kind == kind])
+        if not found:
+            found = Link(kind), Link(kind)
+            self._links += found
         return found
 
     @property
@@ -200,14 +220,14 @@ class Cohort:
 
     def at_work_ps(self, now_ps: int) -> int:
         """Return for how long it has been at what it does."""
-        return now_ps - (self.log.times_ps[-1] if len(self.log) else 0)
+        return now_ps - self.journal.end_ps
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what it has posted, and how far transfers are on its links."""
         posted = tuple(
-            (wait, message.ready_ps - now_ps, message.left_ps(now_ps)) for wait, message in self._posted.items()
+            (wait, message.ready_ps - now_ps, message.left_ps(now_ps)) for wait, message in (self._posted or {}).items()
         )
-        streams = tuple(link.situation(now_ps) for pair in self._links.values() for link in pair)
+        streams = tuple([link.situation(now_ps) for link in self._links])
         return posted, streams
 
     def blocked_on(self) -> str:
@@ -219,11 +239,15 @@ class Cohort:
         engine, key = self.engine, (self, content)
         message = receiver._inbox.get(key) or receiver._message(key)
         message.ready_ps = engine.now_ps
-        engine.carry(transfer.course, self._routes.get(receiver) or self._route_to(receiver), message)
+        engine.carry(transfer.course, self._route_to(receiver), message)
         return message
 
     def _route_to(self, receiver: Cohort) -> Route:
-        route = self._routes[receiver] = Route(_Between(self, receiver))
+        for route in self._routes:  # two or so
+            if route.receiver is receiver:
+                return route
+        route = Route(_Between(self, receiver), receiver)
+        self._routes += (route,)
         return route
 
     def _message(self, key: tuple[Cohort, Hashable]) -> Message:
@@ -310,8 +334,7 @@ class Engine:
     def start(self, cohort: Cohort, story: Story) -> None:
         """Let a cohort live its story from now on."""
         cohort.finished = False
-        process = self.environment.process(story)
-        process.callbacks.append(cohort.end)
+        self.environment.process(story).callbacks = [cohort.end]  # shorter than what grows
 
     def call_when_settled(self, look: Callable[[], None]) -> None:
         """Call something when nothing more happens at this time."""

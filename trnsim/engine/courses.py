@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -54,9 +54,13 @@ class Course:
     __slots__ = ("duration_ps", "ends_ps", "kinds", "stints")
 
     def __init__(self, stints: Iterable[Stint]) -> None:
-        runs = groupby((stint for stint in stints if stint.work_ps), key=lambda stint: stint.kind)
-        self.stints = [Stint(kind, sum(stint.work_ps for stint in run)) for kind, run in runs]
-        self.ends_ps = list(accumulate(stint.work_ps for stint in self.stints))
+        self.stints: list[Stint] = []
+        for kind, work_ps in stints:
+            if self.stints and self.stints[-1].kind == kind:
+                self.stints[-1] = Stint(kind, self.stints[-1].work_ps + work_ps)
+            elif work_ps:
+                self.stints.append(Stint(kind, work_ps))
+        self.ends_ps = list(accumulate([work_ps for _, work_ps in self.stints]))
         self.kinds = _one_object(tuple({stint.kind: None for stint in self.stints if stint.kind}))
         self.duration_ps = self.ends_ps[-1] if self.ends_ps else 0
 

@@ -30,15 +30,13 @@ def fingerprint(cohorts: Iterable[Cohort]) -> str:
     str
         SHA-256, 64 hexadecimal digits.
     """
-    examples: dict[Hashable, Cohort] = {}
-    ranks: Counter[Hashable] = Counter()
+    known: dict[Hashable, bytes] = {}
+    trajectories: Counter[bytes] = Counter()
     for cohort in cohorts:
         key = cohort.trajectory_key()
-        examples.setdefault(key, cohort)
-        ranks[key] += cohort.ranks
-    trajectories: Counter[bytes] = Counter()
-    for key, cohort in examples.items():
-        trajectories[cohort.trajectory()] += ranks[key]
+        if key not in known:
+            known[key] = cohort.trajectory()
+        trajectories[known[key]] += cohort.ranks
     total = hashlib.sha256()
     for trajectory, count in sorted(trajectories.items()):
         total.update(trajectory + count.to_bytes(8, "little"))

@@ -103,7 +103,7 @@ class Collective:
     def join(self, cohort: Cohort, name: str, key: Hashable, course: Course, head_ps: int = 0) -> Call:
         """Let all members that belong to `cohort` join the call `key` after a while; the last of the group starts it."""
         engine = cohort.engine
-        call = self.call(engine, name, key)
+        call = self._open.get(key) or self.call(engine, name, key)
         now_ps = engine.now_ps
         joined_ps = call.joined_ps[cohort] = now_ps + head_ps
         call.ready_ps = max(call.ready_ps, joined_ps)

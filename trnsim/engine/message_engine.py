@@ -110,7 +110,7 @@ class MessageCohort(Cohort):
                 self._awaits = call
                 yield call
                 self._awaits = None
-                self.log.add(piece.wait, start, max(start, call.ready_ps), self.engine.now_ps)
+                self.journal.add(piece.wait, start, max(start, call.ready_ps), self.engine.now_ps)
 
     def launch(
         self, group: Collective, wait: Wait, key: Hashable, transfer: Transfer, after: Call | None = None

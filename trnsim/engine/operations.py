@@ -129,6 +129,11 @@ class Activity(Record, dict=True):
         """What all parts are to the links."""
         return self.course()
 
+    @cached_property
+    def joint_course(self) -> Course:
+        """What the parts from the rendezvous on are to the links."""
+        return self.course(self.rendezvous or 0)
+
     @property
     def duration_s(self) -> float:
         """Length in seconds when nobody keeps the group waiting."""

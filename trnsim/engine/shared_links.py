@@ -83,8 +83,11 @@ class SharedLinks:
         if is_alone:
             arrival.callbacks.insert(0, self._end_alone)
             self._environment.schedule(arrival, NORMAL, course.duration_ps)
+            return
+        arrival.has_met = True
+        if _will_be_clear(arrival):
+            self._ring(arrival, arrival.since_ps, course.duration_ps)
         else:
-            arrival.has_met = True
             self._look_at([arrival])
 
     def _look_at(self, arrivals: Iterable[Arrival]) -> None:
@@ -105,6 +108,7 @@ class SharedLinks:
             if arrival.since_ps < now_ps:
                 arrival.advance(now_ps)
             arrival.rate = FULL
+            arrival.is_clear = len(arrivals) == 1
         if len(arrivals) > 1 and _meet_now(arrivals):
             for arrival in arrivals:
                 arrival.whole = False
@@ -169,14 +173,37 @@ class SharedLinks:
         return arrival.is_through
 
     def _leave(self, arrival: Arrival) -> None:
-        """Take a transfer that is over from its links."""
+        """Take a transfer that is over from its links; where all are clear, the others stay so."""
         arrival.alarm = arrival.watch = None
-        met: dict[Arrival, None] = {}
         for link in arrival.links:
             link.users = tuple([other for other in link.users if other is not arrival])
-            met.update(dict.fromkeys(link.users))
-        if met and not _have_been_alone(met):
-            self._look_at(met)
+        if not arrival.is_clear:
+            met = dict.fromkeys([other for link in arrival.links for other in link.users])
+            if met and not _have_been_alone(met):
+                self._look_at(met)
+
+
+def _will_be_clear(arrival: Arrival) -> bool:
+    """Say whether a transfer that begins finds all others clear and will be on no link together with one of them.
+
+    Those that it may meet are clear or not together with all that these may meet.
+    """
+    others = dict.fromkeys(
+        [(link.kind, other) for link in arrival.links for other in link.users if other is not arrival]
+    )
+    for kind, other in others:
+        if not other.is_clear:
+            return False
+        if not other.has_met:
+            other.meet()
+        other.advance(arrival.since_ps)
+        horizon_ps = min(arrival.course.duration_ps, other.remaining_ps())
+        if not horizon_ps:
+            return False  # it is still to be taken from its links
+        both = arrival.busy_on(kind, horizon_ps), other.busy_on(kind, horizon_ps)
+        if _first_overlap_ps(*both) < _NEVER_PS:
+            return False
+    return True
 
 
 def _have_been_alone(arrivals: Iterable[Arrival]) -> bool:

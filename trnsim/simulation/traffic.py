@@ -23,7 +23,7 @@ from trnsim.training import (
 from trnsim.workload import WEIGHT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from trnsim.fabric import Price
     from trnsim.parallel import Mesh
@@ -94,7 +94,13 @@ def collective_facts(run: Simulated) -> tuple[CollectiveUse, ...]:
 
 def all_sent(run: Simulated) -> Sent:
     """Return what all ranks send in one step, each with the number of ranks that send it."""
-    return [(use, node.ranks) for node in run.folding.nodes for use in sent_by(run.spec, node)]
+    ranks: Counter[Hashable] = Counter()
+    firsts: dict[Hashable, Node] = {}
+    for node in run.folding.nodes:
+        key = node.stage.number, node.prices  # one record for all for which all is equal
+        ranks[key] += node.ranks
+        firsts.setdefault(key, node)
+    return [(use, ranks[key]) for key, node in firsts.items() for use in sent_by(run.spec, node)]
 
 
 def link_facts(machine: Machine, run: Simulated, sent: Sent) -> tuple[LinkUse, ...]:

@@ -119,7 +119,7 @@ class Team(Cohort):
         course = activity.course(activity.rendezvous or 0)
         call = group.join(self, activity.name, (activity.name, key), course, head_ps)
         yield call
-        self.log.add(activity, start, call.ready_ps, self.engine.now_ps)
+        self.journal.add(activity, start, call.ready_ps, self.engine.now_ps)
 
     def launch(
         self,

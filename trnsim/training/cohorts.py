@@ -55,20 +55,24 @@ def populate(engine: Engine, spec: StepSpec, folding: Folding, steady: Steady | 
     examples: dict[int, int] = {}
     for number, colour in enumerate(colours):
         examples.setdefault(colour, number)
+    names = [f"stage {stage.number}" for stage in folding.stages]
     cohorts = [
-        engine.cohort(f"stage {node.stage.number}", ranks=node.ranks, first=spec.mesh.label(node.first_rank))
+        engine.cohort(names[node.stage.number], ranks=node.ranks, first=spec.mesh.label(node.first_rank))
         for node in folding.alike
     ]
     groups = _groups(folding, cohorts)
     planner = Planner(spec, {}, engine.holds_groups_together)
-    members = []
+    members: list[Member] = []
+    first_of: dict[int, Cohort] = {}
     for example, cohort in zip(examples.values(), cohorts, strict=True):
         node = folding.nodes[example]
-        members.append(Member(cohort, node, planner.plan(node)))
+        plan = planner.plan(node)
+        members.append(Member(cohort, node, plan))
+        cohort.write_like(first_of.setdefault(id(plan), cohort))
         before, after = (cohorts[colours[other]] if other >= 0 else None for other in folding.neighbours[example])
         tensor, sharing, copies, tied = (groups.get((axis, cohort)) for axis in ("tp", "dp", "dp copies", "tied"))
         near = Neighbourhood(before, after, tensor, sharing, copies, tied)
-        engine.start(cohort, train(cohort, members[-1].plan, near, spec.steps, steady))
+        engine.start(cohort, train(cohort, plan, near, spec.steps, steady))
     return tuple(members)
 
 

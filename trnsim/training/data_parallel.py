@@ -57,12 +57,12 @@ class Exchanges(Record):
     gather: tuple[Launch, ...] = ()
     interference_fraction: float = 0.0
 
-    def gathers(self, turn: Pass, *, is_first: bool) -> bool:
+    def gathers(self, kind: str, *, is_first: bool) -> bool:
         """Whether a pass waits for weights; `is_first` says that it is the first through its virtual stage in the step."""
         if not self.gather or not self.sharding.gathers_in_passes:
             return False
         again = self.sharding.zero == 3 and self.sharding.reshard_after_forward
-        return again or (turn.kind == "F" and is_first)
+        return again or (kind == "F" and is_first)
 
     def reduces(self, *, is_last: bool) -> bool:
         """Whether gradients leave during a backward pass; `is_last` says that it completes those of the step.
@@ -72,6 +72,15 @@ class Exchanges(Record):
         if not self.reduce:
             return False
         return self.sharding.zero >= 2 or (is_last and self.sharding.overlap != "none")
+
+    def whole(self, kind: str, passes: StagePasses, *, is_border: bool) -> Activity | None:
+        """Return what a pass is where nothing is launched or waited for in it; None where it goes bucket by bucket.
+
+        `is_border` says that it is the first forward or the last backward through its virtual stage in the step.
+        """
+        if self.gathers(kind, is_first=is_border) or (kind == "B" and self.reduces(is_last=is_border)):
+            return None
+        return passes.forward if kind == "F" else passes.backward
 
 
 class Launched(NamedTuple):
@@ -110,7 +119,7 @@ class DataParallel(Struct):
     step: int
     pending: list[Launched] = field(default_factory=list)
     gathering: dict[int, Launched] = field(default_factory=dict)
-    beside: list[Launched] = field(default_factory=list)
+    beside: tuple[Launched, ...] = ()
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what is on its way or not waited for yet, times counted from now."""
@@ -125,26 +134,28 @@ class DataParallel(Struct):
             for number, launch in _last_first(self.exchanges.gather):
                 self.gathering[number] = self._launch(launch, "weights", number)
 
-    def forward(self, turn: Pass, work: StagePasses, *, is_border: bool) -> Story:
-        """Run a forward pass, waiting for each bucket of weights where they are gathered for it.
+    def in_parts(self, turn: Pass, passes: StagePasses, *, is_border: bool) -> Story:
+        """Run a pass bucket by bucket: wait for the weights of each where they are gathered, launch the reduction of each.
 
-        `is_border` says that it is the first through its virtual stage in the step.
+        `is_border` as for `Exchanges.whole`.
         """
-        if self.exchanges.gathers(turn, is_first=is_border):
-            return self._in_parts(turn, work.forward_segments, work.buckets[::-1], reduces=False, gathers=True)
-        return self.rank.perform(work.forward, self.tensor, turn)
-
-    def backward(self, turn: Pass, work: StagePasses, *, is_border: bool) -> Story:
-        """Run a backward pass, launching the reduction of each bucket that is complete.
-
-        `is_border` says that it is the last through its virtual stage in the step.
-        """
-        gathers, reduces = self.exchanges.gathers(turn, is_first=False), self.exchanges.reduces(is_last=is_border)
-        if gathers or reduces:
-            return self._in_parts(
-                turn, work.segments, work.buckets, reduces=reduces, gathers=gathers, is_last=is_border
-            )
-        return self.rank.perform(work.backward, self.tensor, turn)
+        gathers, ahead = self.exchanges.gathers(turn.kind, is_first=is_border), self.exchanges.sharding.gathers_ahead
+        reduces = turn.kind == "B" and self.exchanges.reduces(is_last=is_border)
+        segments, buckets = passes.segments, passes.buckets
+        if turn.kind == "F":
+            segments, buckets = passes.forward_segments, passes.buckets[::-1]
+        for position, (number, segment) in enumerate(zip(buckets, segments, strict=True)):
+            if gathers:
+                for wanted in buckets[position : position + ahead + 1]:
+                    if wanted not in self.gathering:
+                        self.gathering[wanted] = self._launch(self.exchanges.gather[wanted], turn, wanted)
+                yield from self._wait(self.gathering[number])
+                del self.gathering[number]  # not before: what is waited for is a part of the situation
+            yield from self.rank.perform(segment, self.tensor, (turn, number))
+            if self.beside:
+                yield from self._slow_down((turn, number))
+            if reduces:
+                yield from self._reduce(number, turn, is_last=is_border)
 
     def finish(self) -> Story:
         """Wait for all gradients; reduce them now if none left during the backward pass."""
@@ -159,31 +170,6 @@ class DataParallel(Struct):
             calls = [self._launch(launch, "weights", number) for number, launch in _last_first(self.exchanges.gather)]
             for launched in calls:
                 yield from self._wait(launched)
-
-    def _in_parts(
-        self,
-        turn: Pass,
-        segments: Sequence[Activity],
-        buckets: Sequence[int],
-        *,
-        reduces: bool,
-        gathers: bool,
-        is_last: bool = False,
-    ) -> Story:
-        """Run a pass bucket by bucket."""
-        ahead = self.exchanges.sharding.gathers_ahead
-        for position, (number, segment) in enumerate(zip(buckets, segments, strict=True)):
-            if gathers:
-                for wanted in buckets[position : position + ahead + 1]:
-                    if wanted not in self.gathering:
-                        self.gathering[wanted] = self._launch(self.exchanges.gather[wanted], turn, wanted)
-                yield from self._wait(self.gathering[number])
-                del self.gathering[number]  # not before: what is waited for is a part of the situation
-            yield from self.rank.perform(segment, self.tensor, (turn, number))
-            if self.beside:
-                yield from self._slow_down((turn, number))
-            if reduces:
-                yield from self._reduce(number, turn, is_last=is_last)
 
     def _reduce(self, number: int, turn: Pass | None, *, is_last: bool) -> Story:
         """Launch the reduction of a bucket; shared gradients wait for the one before, so that two at most are whole."""
@@ -207,7 +193,7 @@ class DataParallel(Struct):
 
     def _wait(self, launched: Launched) -> Story:
         """Wait for a collective; where no pass has gone on beside it yet, it slows none."""
-        self.beside = [other for other in self.beside if other is not launched]
+        self.beside = tuple([other for other in self.beside if other is not launched])
         return self.rank.wait(launched.call, launched.wait)
 
     def _slow_down(self, turn: Hashable) -> Story:
@@ -215,7 +201,7 @@ class DataParallel(Struct):
         together_s = sum(launched.transfer.duration_s for launched in self.beside)
         lost_s = together_s * self.exchanges.interference_fraction
         yield from self.rank.perform(Activity(INTERFERENCE, (Part(INTERFERENCE, "exposed_dp", lost_s),)), None, turn)
-        self.beside.clear()  # not before: what is lost is a part of the situation
+        self.beside = ()  # not before: what is lost is a part of the situation
 
     def _launch(self, launch: Launch, turn: Pass | str | None, number: int) -> Launched:
         if self.sharing is None:
@@ -226,7 +212,7 @@ class DataParallel(Struct):
     def _started(self, call: Call, launch: Launch) -> Launched:
         launched = Launched(call, launch.wait, launch.transfer)
         if self.exchanges.interference_fraction:
-            self.beside.append(launched)
+            self.beside += (launched,)
         return launched
 
 

@@ -136,10 +136,10 @@ def fold(spec: StepSpec, communication: Communication, groups: SharingGroups) ->
 
     meetings = tuple(_meetings(spec, columns, groups, number))
     neighbours = tuple(_neighbours(seat, spec.pipeline, number) for seat in seats)
-    if spec.folding:
-        colouring = refine([node.colour for node in nodes], meetings, neighbours)
-    else:
-        colouring = Colouring(tuple(range(len(nodes))), len(nodes))
+    if not spec.folding:
+        alone = Colouring(range(len(nodes)), len(nodes))
+        return Folding(stages, nodes, meetings, neighbours, alone, lambda rank: rank)
+    colouring = refine([node.colour for node in nodes], meetings, neighbours)
     return Folding(stages, nodes, meetings, neighbours, colouring, node_of)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from trnsim.engine import Journal
 from trnsim.schedules import repeats
 
 if TYPE_CHECKING:
@@ -78,14 +79,12 @@ class Steady:
         """By how much the end of the run is later than simulated."""
         return sum(repeat.later_ps for repeat in self._repeats)
 
-    def follow(self, step: Step) -> bool:
-        """Note that a rank begins its passes; return whether it is the one at whose passes states are looked at."""
+    def begin_pass(self, step: Step) -> None:
+        """Note that a rank begins a pass; if it is the first of all, look at the state as soon as nothing more happens then."""
         self._steps[step.rank] = step
-        return step.rank is self._engine.cohorts[0]
-
-    def look_when_settled(self) -> None:
-        """Look at the state as soon as nothing more happens at this time."""
-        self._engine.call_when_settled(self._look)
+        step.row = len(step.rank.journal)
+        if step.rank is self._engine.cohorts[0]:
+            self._engine.call_when_settled(self._look)
 
     def settle(self) -> None:
         """Write into the logs what was not simulated; to be called when the run is over."""
@@ -105,7 +104,9 @@ class Steady:
             self._outlines.add(outline)
             return
         state = outline, *(step.situation(now_ps) for step in steps)
-        mark = _Mark(now_ps, tuple(_Place(step.turn, len(step.rank.log), len(step.rank.stream)) for step in steps))
+        mark = _Mark(
+            now_ps, tuple(_Place(step.turn, len(step.rank.journal), len(step.rank.stream_journal)) for step in steps)
+        )
         first = self._seen.setdefault(state, mark)
         if first is not mark and (times := _repeats(steps, first, mark)):
             self._repeats.append(_Repeat(leader.step, first, mark, times))
@@ -126,7 +127,8 @@ class Steady:
                 (rows + more[0], streamed + more[1], end_ps + repeat.later_ps)
                 for rows, streamed, end_ps in cohort.step_ends[repeat.step :]
             ]
-        cohort.log, cohort.stream = cohort.log.repeated(log_rows), cohort.stream.repeated(stream_rows)
+        cohort.journal = Journal.of(cohort.log.repeated(log_rows))
+        cohort.stream_journal = Journal.of(cohort.stream.repeated(stream_rows))
 
 
 def _repeats(steps: list[Step], first: _Mark, second: _Mark) -> int:

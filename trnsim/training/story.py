@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -53,6 +53,29 @@ class Direction(NamedTuple):
     receive: Wait
     send: Wait
     transfer: Transfer | None
+
+
+class Leg(NamedTuple):
+    """The passes of one kind through one virtual stage.
+
+    Attributes
+    ----------
+    way
+        Which way they go.
+    passes
+        What ranks do in them.
+    inner, border
+        The same as one activity, and where it is the first forward or the last backward; None where it is not one.
+    receives, sends
+        Whether they wait for another stage, and hand something on.
+    """
+
+    way: Direction
+    passes: StagePasses
+    inner: Activity | None
+    border: Activity | None
+    receives: bool
+    sends: bool
 
 
 class RankPlan(Record, dict=True):
@@ -117,6 +140,17 @@ class RankPlan(Record, dict=True):
         return passes.forward, passes.backward, *passes.segments
 
     @cached_property
+    def legs(self) -> Mapping[tuple[str, int], Leg]:
+        """The passes by kind and virtual stage."""
+        found = {}
+        for kind, way in (("F", self.forward), ("B", self.backward)):
+            for place, passes in self.passes.items():
+                inner, border = (self.exchanges.whole(kind, passes, is_border=border) for border in (False, True))
+                sends = way.transfer is not None and place != way.last
+                found[kind, place] = Leg(way, passes, inner, border, place != way.first, sends)
+        return found
+
+    @cached_property
     def forward(self) -> Direction:
         """The way of activations."""
         return Direction("activation", 0, self.end, 1, RECEIVE_ACTIVATION, SEND_ACTIVATION, self.send_activation)
@@ -142,7 +176,7 @@ class Neighbourhood(NamedTuple):
 
 
 def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int, steady: Steady | None = None) -> Story:
-    """Live through training steps.
+    """Return the story of training steps.
 
     Parameters
     ----------
@@ -157,14 +191,10 @@ def train(rank: Cohort, plan: RankPlan, near: Neighbourhood, steps: int, steady:
     steady
         Looks for steady states in the passes; None where they are not to be looked for.
     """
-    for step in range(steps):
-        trainer = Step.of(rank, plan, near, step, steady)
-        yield from trainer.passes()
-        yield from trainer.update()
-        rank.end_step()
+    return Step.of(rank, plan, near, 0, steady).live(steps)
 
 
-class _Content(Record):
+class _Content(Record, cache_hash=True):
     """What a message holds, and for which pass."""
 
     what: str
@@ -179,8 +209,14 @@ class _Content(Record):
         return f"{self.what} of microbatch {self.microbatch} for virtual stage {self.virtual_stage}"
 
 
+@lru_cache(maxsize=4096)
+def _content(what: str, microbatch: int, virtual_stage: int) -> _Content:
+    """Return the same object for all ranks, which is found faster."""
+    return _Content(what, microbatch, virtual_stage)
+
+
 class Step(Struct, eq=False):
-    """One step of one rank.
+    """A step of one rank, and after it the next.
 
     Parameters
     ----------
@@ -206,8 +242,7 @@ class Step(Struct, eq=False):
     @classmethod
     def of(cls, rank: Cohort, plan: RankPlan, near: Neighbourhood, step: int, steady: Steady | None = None) -> Step:
         """Return a step of a rank that has not begun."""
-        data = DataParallel(rank, plan.exchanges, near.tensor, near.sharing, near.copies, step)
-        return cls(rank, plan, near, data, step, steady)
+        return cls(rank, plan, near, _data_parallel(rank, plan, near, step), step, steady)
 
     @property
     def is_over(self) -> bool:
@@ -215,30 +250,58 @@ class Step(Struct, eq=False):
         return self.turn >= len(self.plan.turns)
 
     def passes(self) -> Story:
-        """Go forward and backward in the order of the schedule: receive, work, send the result on."""
+        """Go through the passes of this step."""
+        return self.live(0)
+
+    def live(self, steps: int) -> Story:
+        """Live through steps until so many are over; with 0, go through the passes of this one and no further.
+
+        In a pass: receive, work, send the result on. All that is one story and not a story of stories, each of which takes a
+        third of a kilobyte for every rank.
+        """
         rank, plan, near, steady = self.rank, self.plan, self.near, self.steady
-        turns, special = plan.turns, borders(plan.turns)
+        turns, legs, special = plan.turns, plan.legs, borders(plan.turns)
         send = rank.send if plan.blocking_sends else rank.post
-        self.data.begin()
-        leads = steady is not None and steady.follow(self)
-        while self.turn < len(turns):
-            self.row = len(rank.log.operations)
-            if steady is not None and leads:
-                steady.look_when_settled()
-            turn, is_border = turns[self.turn], self.turn in special
-            if self.skipped:
-                turn = turn._replace(microbatch=turn.microbatch - self.skipped)
-            kind, microbatch, place = turn
-            if kind == "F":
-                way, source, target, work = plan.forward, near.previous, near.following, self.data.forward
-            else:
-                way, source, target, work = plan.backward, near.following, near.previous, self.data.backward
-            if source is not None and place != way.first:
-                yield from rank.receive(source, way.receive, _Content(way.what, microbatch, place))
-            yield from work(turn, plan.passes[place], is_border=is_border)
-            if target is not None and way.transfer is not None and place != way.last:
-                yield from send(target, way.send, _Content(way.what, microbatch, place + way.step), way.transfer)
-            self.turn += 1
+        while True:
+            self.data.begin()
+            while (number := self.turn) < len(turns):
+                if steady is not None:
+                    steady.begin_pass(self)
+                turn = self._counted(turns[number]) if self.skipped else turns[number]
+                kind, microbatch, place = turn
+                leg = legs[kind, place]
+                way = leg.way
+                if kind == "F":
+                    source, target = near.previous, near.following
+                else:
+                    source, target = near.following, near.previous
+                if leg.receives and source is not None:
+                    yield from rank.receive(source, way.receive, _content(way.what, microbatch, place))
+                work = leg.border if number in special else leg.inner
+                if work is not None:
+                    yield from rank.perform(work, near.tensor, turn)
+                else:
+                    yield from self.data.in_parts(turn, leg.passes, is_border=number in special)
+                if leg.sends and target is not None and way.transfer is not None:
+                    yield from send(target, way.send, _content(way.what, microbatch, place + way.step), way.transfer)
+                self.turn += 1
+            if not steps:
+                return
+            yield from self._finish()
+            if self.step == steps:
+                return
+
+    def _finish(self) -> Story:
+        """End the step, and go on to the next."""
+        yield from self.update()
+        self.rank.end_step()
+        self.step += 1
+        self.turn = self.skipped = 0
+        self.data = _data_parallel(self.rank, self.plan, self.near, self.step)
+
+    def _counted(self, turn: Pass) -> Pass:
+        """Return a pass with the number that its microbatch goes by."""
+        return turn._replace(microbatch=turn.microbatch - self.skipped)
 
     def leave_out(self, turns: int, times: int) -> int:
         """Go on so many times so many turns later when the one that is going on is over; return how many that is."""
@@ -257,7 +320,7 @@ class Step(Struct, eq=False):
         now_ps
             From when times are counted.
         """
-        return self.turn - turn, len(self.rank.log.operations) - self.row, self.rank.at_work_ps(now_ps)
+        return self.turn - turn, len(self.rank.journal) - self.row, self.rank.at_work_ps(now_ps)
 
     def situation(self, now_ps: int) -> Hashable:
         """Return what waits for the rank and is on its way.
@@ -283,3 +346,7 @@ class Step(Struct, eq=False):
             yield from rank.wait(call, TIED_EMBEDDING)
         yield from rank.perform(plan.optimizer)
         yield from self.data.gather()
+
+
+def _data_parallel(rank: Cohort, plan: RankPlan, near: Neighbourhood, step: int) -> DataParallel:
+    return DataParallel(rank, plan.exchanges, near.tensor, near.sharing, near.copies, step)
