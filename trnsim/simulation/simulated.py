@@ -171,7 +171,7 @@ def _by_teams(
     teams = sorted_out.play(bodies)
     if not teams.holds:
         return None
-    events, repeated = teams.events + bodies.events - events, teams.repeated + bodies.repeated - repeated
+    events, repeated = teams.events + bodies.events - events, bodies.repeated - repeated
     return _Played(events, teams.cohorts, teams.found, teams.members, repeated, bodies)
 
 
