@@ -254,13 +254,6 @@ MUTATIONS = (
         f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
     ),
     Mutation(
-        "a stage of a late replica goes on while messages are on its links",
-        "training/resumption.py",
-        "if way is not None and way.is_shared:",
-        "if False:",
-        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
-    ),
-    Mutation(
         "a late replica goes on from before what it left out",
         "training/resumption.py",
         "each.since_ps < cut_ps or not each.passes",
