@@ -247,10 +247,38 @@ MUTATIONS = (
         f"{TEAMS}::test_tails_part_where_late_replicas_meet_them",
     ),
     Mutation(
+        "tensor ranks of a late replica are one although one of them pays more",
+        "training/tolls.py",
+        "seen[at.tp].append((at.pp, at.dp, node.prices.key))",
+        "seen[at.tp].append((at.pp, at.dp))",
+        f"{TEAMS}::test_tensor_ranks_with_equal_reductions_of_unlike_stages_are_told_apart",
+    ),
+    Mutation(
         "tensor ranks of a late replica are one although one of them is slow",
         "training/tolls.py",
         'seen[place["tp"]].append((place["pp"], place["dp"], speed))',
         "pass",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "late replicas go on from when the last reduction begins that they meet",
+        "training/teams.py",
+        "return min(last.values())",
+        "return max(last.values())",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "a late replica goes on from before what it left out",
+        "training/resumption.py",
+        "each.since_ps < cut_ps or not each.passes",
+        "not each.passes",
+        f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
+    ),
+    Mutation(
+        "a message that is there when a stage of a late replica goes on is sent to it once more",
+        "training/resumption.py",
+        "if got > made:",
+        "if False:",
         f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
     ),
     Mutation(
@@ -263,7 +291,7 @@ MUTATIONS = (
     Mutation(
         "ranks of a late replica begin the last pass together",
         "training/late.py",
-        "self.heads_ps[LAST] = joined_ps - self._agenda.now",
+        "self.heads_ps[LAST] = self.track.joined_ps - self._agenda.now",
         "pass",
         f"{TEAMS}::test_who_has_the_last_gradient_works_before_others_have_it",
     ),
@@ -445,15 +473,15 @@ MUTATIONS = (
     Mutation(
         "a steady state of a replay forgets since when teams are at work",
         "training/players.py",
-        "is_sending, now_ps - self.since_ps, *self._backlog, *streams",
-        "is_sending, *self._backlog, *streams",
+        "is_sending, now_ps - self.since_ps, *self.backlog, *streams",
+        "is_sending, *self.backlog, *streams",
         f"{REPLAY}::test_drawn_bodies",
     ),
     Mutation(
         "a steady state of a replay forgets how far transfers are",
         "training/players.py",
-        "is_sending, now_ps - self.since_ps, *self._backlog, *streams",
-        "is_sending, now_ps - self.since_ps, *self._backlog",
+        "is_sending, now_ps - self.since_ps, *self.backlog, *streams",
+        "is_sending, now_ps - self.since_ps, *self.backlog",
         f"{REPLAY}::test_drawn_bodies",
     ),
     Mutation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,11 +14,13 @@ from trajectories import hold_to_their_logs
 
 from trnsim.engine import Engine, fingerprint
 from trnsim.simulation.machine import build_machine
-from trnsim.training import Bodies, contract, contraction
+from trnsim.training import Bodies, contract, contraction, resumption
 from trnsim.training.communication import Coordinates
 from trnsim.training.replicas import ReplicaClass, Replicas
+from trnsim.training.resumption import idle_ps
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from trnsim.fabric import Price
@@ -68,6 +71,7 @@ def compare(
     seed: int,
     speed: float,
     columns: int = 8,
+    earlier_ps: Sequence[int] = (0,),
 ) -> str:
     """Hold teams and tails against one process for each rank; say what came of it."""
     shared = layout["run__fidelity"] == "flow"
@@ -78,7 +82,11 @@ def compare(
     found = contract(spec, prices, machine.meeting_tier, machine.blocks, links_are_shared=shared)
     if found is None:
         reject()
-    teams = found.play(new_bodies(links_are_shared=shared))
+    bodies = new_bodies(links_are_shared=shared)
+    sooner = cycle(earlier_ps)
+    with pytest.MonkeyPatch.context() as patched:  # stages of late replicas may go on from any earlier time
+        patched.setattr(resumption, "idle_ps", lambda spans, until_ps: idle_ps(spans, until_ps - next(sooner)))
+        teams = found.play(bodies)
     if not teams.holds:
         return "folded by ranks"
     alone, _ = drawn.live(drawn.unfolded)
@@ -91,7 +99,7 @@ def compare(
     if not any(sort.is_late for sort in teams.found.sorts):
         return "teams"
     late = "late" if len(set(teams.found.columns)) == len(teams.found.columns) else "late, some tensor ranks alike"
-    return f"{late}, and some passes left out" if teams.repeated else late
+    return f"{late}, and some passes left out" if bodies.repeated else late
 
 
 @st.composite
@@ -116,6 +124,7 @@ drawn = given(
     seed=st.integers(0, 9),
     speed=speeds,
     columns=st.sampled_from([1, 2, 8, 8]),
+    earlier_ps=st.lists(st.sampled_from([0, 0, 30, 300]), min_size=1, max_size=5),
 )
 
 
@@ -175,6 +184,12 @@ def test_a_late_replica_in_a_steady_state_comes_to_the_reductions_in_time(apart:
     # Found by the law: what is left out of the passes of late replicas would bring them to the reductions too early.
     layout = FOUND | {"layout__tp": 4, "training__global_batch": 10}
     assert compare(folder, layout, {}, ONE_PS[:1], seed=0, speed=5e21) == "late, and some passes left out"
+
+
+def test_tensor_ranks_with_equal_reductions_of_unlike_stages_are_told_apart(apart: None, folder: Path) -> None:
+    # Found by the law: ranks that send a gradient at different times to ranks that pay the same as each other.
+    one_on_each = [drawn_price(0, {kind: 1}) for kind in ("efa", "sled")]
+    assert compare(folder, FOUND | {"training__global_batch": 2}, {}, one_on_each, seed=3, speed=1e21) == "late"
 
 
 def test_tails_part_where_late_replicas_meet_them(apart: None, folder: Path) -> None:

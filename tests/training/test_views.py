@@ -49,6 +49,7 @@ def late(track: Track, sent_ps: list[int]) -> LateTrack:
     found = LateTrack.__new__(LateTrack)
     for name in Track.__slots__:
         setattr(found, name, getattr(track, name))
+    found.joined_ps = None
     found.ranks = [SimpleNamespace(came_ps=None, sent_ps=each) for each in sent_ps]  # type: ignore[misc]
     return found
 

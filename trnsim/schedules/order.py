@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from trnsim.record import Record
@@ -97,14 +98,16 @@ class Kind(Record):
     whole_rounds: bool = False
 
 
-def forward(microbatches: int, virtual_stage: int) -> list[Pass]:
+@lru_cache(maxsize=64)
+def forward(microbatches: int, virtual_stage: int) -> tuple[Pass, ...]:
     """Return the forward passes of all microbatches through a virtual stage, first to last."""
-    return [Pass("F", number, virtual_stage) for number in range(microbatches)]
+    return tuple([Pass("F", number, virtual_stage) for number in range(microbatches)])
 
 
-def backward(microbatches: int, virtual_stage: int) -> list[Pass]:
+@lru_cache(maxsize=64)
+def backward(microbatches: int, virtual_stage: int) -> tuple[Pass, ...]:
     """Return the backward passes of all microbatches through a virtual stage, first to last."""
-    return [Pass("B", number, virtual_stage) for number in range(microbatches)]
+    return tuple([Pass("B", number, virtual_stage) for number in range(microbatches)])
 
 
 def warmed_up(warm_up: int, forwards: Sequence[Pass], backwards: Sequence[Pass]) -> tuple[Pass, ...]:

@@ -89,8 +89,8 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, must_repl
     spec, communication = _prepared(scenario, machine, folding=folding)
     bodies = _new_bodies(scenario, machine)
     if teams := _teams(scenario, machine, spec, communication, bodies):
-        events, repeated = teams.events + bodies.events, teams.repeated + bodies.repeated
-        played = _Played(events, teams.cohorts, teams.found, teams.members, repeated, bodies)
+        events = teams.events + bodies.events
+        played = _Played(events, teams.cohorts, teams.found, teams.members, bodies.repeated, bodies)
         return _simulated(played, spec, communication)
     if must_replay:
         message = (

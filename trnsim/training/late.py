@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from trnsim.engine import Link, Route
 from trnsim.training.players import Player, Stage, Way
-from trnsim.training.replay import Recurrence, connect
+from trnsim.training.replay import connect
+from trnsim.training.resumption import resume
 from trnsim.training.story import LAST
 from trnsim.training.tracks import BACKWARD, Track
 
@@ -77,10 +78,6 @@ class LateRank:
         """Return when it begins its last pass, if it has been ready for it from a time on."""
         return ready_ps if self.came_ps is None else max(ready_ps, self.came_ps)
 
-    def situation(self, now_ps: int) -> Hashable:
-        """Return how far transfers are on its links, times counted from now."""
-        return tuple([link.situation(now_ps) for links in self._links for link in links.values()])
-
 
 class LateTrack(Track):
     """What a team did whose ranks are told apart at the end.
@@ -89,18 +86,27 @@ class LateTrack(Track):
     ----------
     ranks
         The ranks, in the order of columns.
+    joined_ps
+        When they had come to the last pass, on the clock of the run; None if all had at once. Of use for the only team of a stage.
     """
 
-    __slots__ = ("ranks",)
+    __slots__ = ("joined_ps", "ranks")
 
     def __init__(self, plan: RankPlan, stage: Stage, ranks: Sequence[LateRank]) -> None:
         super().__init__(plan, stage.met_ps)
         self.ranks = ranks
+        self.joined_ps: int | None = None
 
     @property
     def last_rows(self) -> int:
         """Rows of the log from the receipt of the last gradient on."""
         return 1 + len(self.plan.activities) - LAST + (self.previous is not None)
+
+    def _ready(self, later_ps: int, begun: list[int], segments: list[int]) -> list[int]:
+        found = super()._ready(later_ps, begun, segments)
+        if self.joined_ps is not None and self.met_ps is None:
+            found[len(self.plan.works) - 1] = self.joined_ps
+        return found
 
 
 class Reductions:
@@ -170,7 +176,7 @@ class _LatePlayer(Player):
     def __init__(self, place: Place, entrant: Entrant, stage: Stage, agenda: Agenda, ranks: Sequence[LateRank]) -> None:
         super().__init__(place, entrant, stage, agenda)
         self.ranks = ranks
-        self.track = LateTrack(entrant.plan, stage, ranks)
+        self.track: LateTrack = LateTrack(entrant.plan, stage, ranks)
         self.worked, self.left = self.track.worked_ps.kept, self.track.left_ps.kept
 
     def links(self, kind: str) -> tuple[Link, ...]:
@@ -185,10 +191,22 @@ class _LatePlayer(Player):
 
     def take(self, kind: int) -> None:
         """Get a message; with the last gradient each rank goes on when it has it."""
-        if kind == BACKWARD and self._awaits == kind and self.ranks[0].came_ps is not None:
-            joined_ps = max(rank.begins_ps(self.since_ps) + rank.head_ps for rank in self.ranks)
-            self.heads_ps[LAST] = joined_ps - self._agenda.now
-        super().take(kind)
+        is_last = self.turn + 1 == len(self.entrant.plan.works) and self.ranks[0].came_ps is not None
+        if self.awaits == kind and is_last:
+            self.awaits = -1
+            self.track.joined_ps = max(rank.begins_ps(self.since_ps) + rank.head_ps for rank in self.ranks)
+            self.heads_ps[LAST] = self.track.joined_ps - self._agenda.now
+            self.stage.meet(self)
+        else:
+            super().take(kind)
+
+    def launch(self, launches_ps: list[int]) -> None:
+        """Note when the gradients of each bucket were complete, as the last pass is over."""
+        super().launch(launches_ps)
+        for number, launched_ps in enumerate(launches_ps):
+            for rank in self.ranks:
+                if rank.reductions is not None:
+                    self._agenda.add(launched_ps, partial(rank.reductions.join, number))
 
     def leave(self) -> None:
         """End a pass; at the end of a segment of the last, come to a reduction."""
@@ -197,10 +215,6 @@ class _LatePlayer(Player):
                 if rank.reductions is not None:
                     rank.reductions.join(self.work - LAST)
         super().leave()
-
-    def situation(self, turn: int, now_ps: int) -> Hashable:
-        """Return how far it is in the passes, and what is on its links."""
-        return super().situation(turn, now_ps), tuple([rank.situation(now_ps) for rank in self.ranks])
 
 
 class _LateWay(Way):
@@ -213,11 +227,16 @@ class _LateWay(Way):
 
     def carry(self) -> None:
         """Send a message."""
-        if self._senders[0].work < LAST:
+        if self.senders[0].work < LAST:
             super().carry()
             return
         for rank, other in self._pairs:
             self._agenda.carry(self.course, _route(rank, other), partial(self._come_to, rank, other))
+
+    def foresee(self, come_ps: int) -> None:
+        """Note when the last message comes."""
+        for rank, other in self._pairs:
+            rank.sent_ps = other.came_ps = come_ps
 
     def _come_to(self, rank: LateRank, other: LateRank) -> None:
         rank.sent_ps = other.came_ps = self._agenda.now
@@ -247,9 +266,8 @@ class LateReplica:
         The replicas.
     ranks
         The ranks of each in the stages in which they are told apart, by team.
-    later_ps
-        How long that takes which will not be replayed, as it repeats itself: the teams begin so much later, to come to the
-        reductions in time.
+    until_ps
+        Until when they do what they did alone.
     """
 
     def __init__(
@@ -257,45 +275,31 @@ class LateReplica:
         agenda: Agenda,
         entries: Sequence[Entry],
         ranks: Mapping[Place, Sequence[LateRank]],
-        later_ps: int,
+        until_ps: int,
     ) -> None:
         self._entries, entry = entries, entries[0]
         teams = Counter(stage for stage, _ in entry.cast)
-        stages = {
-            stage: Stage(agenda, is_alone=count == 1 and (stage, 0) not in ranks) for stage, count in teams.items()
-        }
-        self._players: dict[Place, Player] = {}
+        stages = {stage: Stage(agenda, is_alone=count == 1) for stage, count in teams.items()}
+        players: dict[Place, Player] = {}
         for place, roster in entry.cast.items():
-            stage, entrant = stages[place[0]], roster.entrant(entry.starts_ps[place], -later_ps)
-            self._players[place] = (
-                _LatePlayer(place, entrant, stage, agenda, ranks[place])
-                if place in ranks
-                else Player(place, entrant, stage, agenda)
-            )
-        connect(self._players, entry.strands, links_are_shared=True)
-        self._actors = *self._players.values(), *stages.values()
-        self._recurrence = Recurrence(agenda, list(self._players.values()))
+            who = place, roster.entrant(entry.starts_ps[place], 0), stages[place[0]], agenda
+            players[place] = _LatePlayer(*who, ranks[place]) if place in ranks else Player(*who)
+        connect(players, entry.strands, links_are_shared=True)
+        self._players, self._actors = players, (*players.values(), *stages.values())
         for place, team in ranks.items():
-            self._players[place].stage.kinds |= {kind for rank in team for kind in rank.reduced_on}
-        for player in self._players.values():
+            players[place].stage.kinds |= {kind for rank in team for kind in rank.reduced_on}
+        for player in players.values():
             player.get_ready()
-            agenda.add(entry.zero_ps + later_ps, player.begin)
-
-    @property
-    def later_ps(self) -> int:
-        """How long that takes which was not replayed."""
-        return self._recurrence.later_ps
-
-    @property
-    def repeated(self) -> int:
-        """Passes that were not replayed."""
-        return self._recurrence.turns
+        self._later_ps = resume(agenda, players, entry.body, entry.zero_ps, until_ps)  # type: ignore[arg-type]
 
     def settle(self) -> None:
         """Note what was done; to be called when all is over."""
-        self._recurrence.settle()
+        tracks = {place: player.track for place, player in self._players.items()}
+        for track in tracks.values():
+            track.launches_ps = [time_ps + self._later_ps for time_ps in track.launches_ps]
+            track.passed_ps += self._later_ps
         for entry in self._entries:
-            entry.note({place: player.track for place, player in self._players.items()}, -self.later_ps)
+            entry.note(tracks, -self._later_ps)
         for actor in self._actors:
             actor.forget()
 

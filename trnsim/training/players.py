@@ -58,6 +58,8 @@ class Way:
 
     Attributes
     ----------
+    kind, senders, receivers
+        As given.
     course
         What each is to the links.
     is_shared
@@ -70,7 +72,7 @@ class Way:
     ) -> None:
         self.course = course
         self.is_shared = False
-        self._senders, self._receivers, self._kind, self._agenda = senders, receivers, kind, agenda
+        self.senders, self.receivers, self.kind, self._agenda = senders, receivers, kind, agenda
         self._route = Route(lambda kind: [link for receiver in receivers for link in receiver.links(kind)])
         self._missing = len(senders)
 
@@ -78,24 +80,37 @@ class Way:
         """Let a team send a message; the last of a stage sends those of all."""
         self._missing -= 1
         if not self._missing:
-            self._missing = len(self._senders)
+            self._missing = len(self.senders)
             self.carry()
 
     def carry(self) -> None:
         """Send a message."""
+        self._carry(self.come)
+
+    def bring(self) -> None:
+        """Send a message whose senders go on by themselves."""
+        self._carry(self._take)
+
+    def foresee(self, come_ps: int) -> None:
+        """Note when the last message comes."""
+
+    def _carry(self, over: Callable[[], None]) -> None:
         if self.is_shared:
-            self._agenda.carry(self.course, self._route, self.come)
+            self._agenda.carry(self.course, self._route, over)
         else:
-            self._agenda.add(self._agenda.now + self.course.duration_ps, self.come)
+            self._agenda.add(self._agenda.now + self.course.duration_ps, over)
 
     def come(self) -> None:
         """Let a message arrive."""
-        for sender in self._senders:
+        for sender in self.senders:
             sender.left.append(self._agenda.now)
-        for receiver in self._receivers:
-            receiver.take(self._kind)
-        for sender in self._senders:
+        self._take()
+        for sender in self.senders:
             sender.begin()
+
+    def _take(self) -> None:
+        for receiver in self.receivers:
+            receiver.take(self.kind)
 
 
 class _Actor:
@@ -131,6 +146,8 @@ class Player(_Actor):
         `Stage.known` says it.
     receives, sends
         By kind of message, how they come and go; None where they do not.
+    backlog, awaits
+        By kind of message, how many have come before they were waited for; the kind that is waited for, or -1.
     """
 
     def __init__(self, place: Place, entrant: Entrant, stage: Stage, agenda: Agenda) -> None:
@@ -147,8 +164,8 @@ class Player(_Actor):
         self._links: dict[str, Link] = {}
         self._works = entrant.plan.works
         self._end = len(self._works)
-        self._backlog = [0, 0]
-        self._awaits = -1
+        self.backlog = [0, 0]
+        self.awaits = -1
         stage.players.append(self)
 
     @property
@@ -166,6 +183,22 @@ class Player(_Actor):
         """Look up once what it needs in every pass."""
         self.met = [self.stage.known(each.course(each.rendezvous or 0)) for each in self.activities]
 
+    def resume(self, passes: int, worked_ps: Times, left_ps: Times) -> None:
+        """Go on after some passes, given the times that were kept of them."""
+        self.track.worked_ps, self.track.left_ps = worked_ps, left_ps
+        self.worked, self.left = worked_ps.kept, left_ps.kept
+        self.turn = passes - 1
+        self.work = self._works[self.turn]
+
+    def launch(self, launches_ps: list[int]) -> None:
+        """Note when the gradients of each bucket were complete, as the last pass is over."""
+        self.track.launches_ps = launches_ps
+
+    def go_on(self) -> None:
+        """Begin the next pass, as what was made in this one has come."""
+        self.left.append(self._agenda.now)
+        self.begin()
+
     def begin(self) -> None:
         """Begin the next pass, if there is one, or wait for what it needs."""
         self.turn += 1
@@ -177,11 +210,11 @@ class Player(_Actor):
         self.work = self._works[self.turn]
         kind = self.work and 1
         if self.receives[kind] is not None:
-            if not self._backlog[kind]:
-                self._awaits = kind
+            if not self.backlog[kind]:
+                self.awaits = kind
                 self.since_ps = self._agenda.now
                 return
-            self._backlog[kind] -= 1
+            self.backlog[kind] -= 1
         self.stage.join(self)
 
     def way(self, kind: int, senders: Sequence[Player], receivers: Sequence[Player], course: Course) -> Way:
@@ -190,11 +223,11 @@ class Player(_Actor):
 
     def take(self, kind: int) -> None:
         """Get a message: go on with it, or keep it for later."""
-        if self._awaits == kind:
-            self._awaits = -1
+        if self.awaits == kind:
+            self.awaits = -1
             self.stage.join(self)
         else:
-            self._backlog[kind] += 1
+            self.backlog[kind] += 1
 
     def leave(self) -> None:
         """End a pass, or a segment of the last, and send on what was made in it."""
@@ -210,14 +243,13 @@ class Player(_Actor):
         if way is not None:
             way.set_out()
         else:
-            self.left.append(now_ps)
-            self.begin()
+            self.go_on()
 
     def situation(self, turn: int, now_ps: int) -> Hashable:
         """Return how far it is in the passes, in turns after another one, since when, and what waits for it."""
         is_sending = len(self.worked) - len(self.left)
         streams = tuple([link.situation(now_ps) for link in self._links.values()])
-        return self.turn - turn, self._awaits, is_sending, now_ps - self.since_ps, *self._backlog, *streams
+        return self.turn - turn, self.awaits, is_sending, now_ps - self.since_ps, *self.backlog, *streams
 
 
 class Stage(_Actor):
@@ -267,12 +299,19 @@ class Stage(_Actor):
         self._joined += 1
         if self._joined < len(self.players):
             return
-        for each in self.players:
-            each.track.opened_ps = self._ready_ps
-        self.opened_ps = self._ready_ps
+        self.resume(self._ready_ps, self.met_ps)
         self._start(player, now_ps)
-        self.join = self._meet
-        if self.met_ps is None:
+
+    def resume(self, opened_ps: int, met_ps: Times | None) -> None:
+        """Go on to the passes after the first, given when all had come to it, and to those of the others that are over."""
+        self.opened_ps, self.met_ps = opened_ps, met_ps
+        for each in self.players:
+            each.track.opened_ps, each.track.met_ps = opened_ps, met_ps
+        self.join = self.meet
+        if met_ps is not None:
+            self._met = met_ps
+        else:
+            (player,) = self.players
             self.join, self._end = self._work, player.leave
             self._whole = [self.known(activity.course()) for activity in player.activities]
             self.meetings = set(enumerate(player.heads_ps))
@@ -286,7 +325,7 @@ class Stage(_Actor):
         else:
             self._agenda.carry(course, self._route, self._end)
 
-    def _meet(self, player: Player) -> None:
+    def meet(self, player: Player) -> None:
         """Let a team begin a pass; the last of the stage starts it."""
         player.since_ps = now_ps = self._agenda.now
         ready_ps = now_ps + player.heads_ps[player.work]

@@ -45,8 +45,8 @@ class Replay:
         Whether all have ended their passes; otherwise some wait for what never comes.
     events, repeated
         The events that this took, and the passes that were not simulated as they repeat earlier ones.
-    later_ps
-        How long these take.
+    later_ps, cut_ps
+        How long these take, and when the last of them was over.
     """
 
     def __init__(self, entrants: Mapping[Place, Entrant], strands: Strands, *, links_are_shared: bool) -> None:
@@ -64,7 +64,8 @@ class Replay:
         self.teams = {place: player.track for place, player in players.items()}
         self._appointments = [stage.appointments for stage in stages.values()]
         self.is_over = all(player.is_over for player in players.values())
-        self.events, self.repeated, self.later_ps = agenda.events, recurrence.turns, recurrence.later_ps
+        self.events, self.repeated = agenda.events, recurrence.turns
+        self.later_ps, self.cut_ps = recurrence.later_ps, recurrence.cut_ps
         for actor in (*players.values(), *stages.values()):
             actor.forget()
         pack(recurrence.times)
@@ -191,8 +192,8 @@ class Recurrence:
     ----------
     turns
         Passes that were not simulated, of all teams.
-    later_ps
-        How long these take.
+    later_ps, cut_ps
+        How long these take, and when the last of them was over.
     times
         All that is noted.
     """
@@ -200,7 +201,7 @@ class Recurrence:
     def __init__(self, agenda: Agenda, players: Sequence[Player]) -> None:
         self.turns = 0
         self._agenda, self._players = agenda, players
-        self.later_ps = 0
+        self.later_ps = self.cut_ps = 0
         self._outlines: set[Hashable] = set()
         self._seen: dict[Hashable, _Mark] = {}
         met = {id(player.track.met_ps): player.track.met_ps for player in players}
@@ -243,6 +244,7 @@ class Recurrence:
     def _leave_out(self, first: _Mark, second: _Mark, times: int) -> None:
         period_ps = second.now_ps - first.now_ps
         self.later_ps += times * period_ps
+        self.cut_ps = second.now_ps + self.later_ps
         for player, before, now in zip(self._players, first.turns, second.turns, strict=True):
             player.turn += (now - before) * times
             self.turns += (now - before) * times

@@ -48,8 +48,8 @@ class Teams:
         Whether in every step all replicas had ended their passes when the reductions of their stage ended.
     cohorts
         How many teams and tails were simulated for a step, at most.
-    events, repeated
-        What was needed beside the bodies: events, and passes that were not simulated.
+    events
+        What was needed beside the bodies.
     """
 
     def __init__(self, contraction: Contraction, planner: Planner, bodies: Bodies) -> None:
@@ -61,7 +61,7 @@ class Teams:
         self._strands = {like: _strands(rows) for like, rows in contraction.rows.items()}
         self.late: set[int] = set()
         self.holds = True
-        self.cohorts = self.events = self.repeated = 0
+        self.cohorts = self.events = 0
         for step in range(self._spec.steps):
             if not self.late:
                 self._play(step)
@@ -90,8 +90,7 @@ class Teams:
         others = [entry for entry, sort in zip(entries, self.found.sorts, strict=True) if not sort.is_late]
         for entry in others:
             entry.note(entry.body.teams, entry.zero_ps)
-        groups = alike(late, self.found.columns, self.found.by_column)
-        met = self._play_late(groups, [group[0].body.later_ps for group in groups], others) if late else {}
+        met = self._play_late(alike(late, self.found.columns, self.found.by_column), others) if late else {}
         engine = self._bodies.new_engine(min(entry.zero_ps for entry in entries))
         launches, passed = self._arrivals(entries)
         for tail in self._tails.values():
@@ -104,23 +103,30 @@ class Teams:
         self.cohorts = max(self.cohorts, len(self._tails) + sum(teams.values()))
         self._look_back(step, entries)
 
-    def _play_late(
-        self, late: Sequence[Sequence[Entry]], later_ps: Sequence[int], others: Sequence[Entry]
-    ) -> dict[Tail, list[int]]:
-        """Replay late replicas together, and with the reductions that they meet; return how long these take."""
-        agenda = Agenda(min(entry.zero_ps for group in (*late, others) for entry in group))
+    def _play_late(self, late: Sequence[Sequence[Entry]], others: Sequence[Entry]) -> dict[Tail, list[int]]:
+        """Let late replicas go on together, and with the reductions that they meet; return how long these take."""
+        entries = [*others, *chain.from_iterable(late)]
+        agenda = Agenda(min(entry.zero_ps for entry in entries))
         ranks = [late_ranks(group[0], self.found.columns, self.found.by_column) for group in late]
         met = self._reductions(agenda, ranks, others)
-        replicas = [LateReplica(agenda, *each) for each in zip(late, ranks, later_ps, strict=True)]
+        until_ps = self._first_reduction_ps(entries)
+        replicas = [LateReplica(agenda, *each, until_ps) for each in zip(late, ranks, strict=True)]
         agenda.run()
         self.events += agenda.events
-        found_ps = [replica.later_ps for replica in replicas]
-        if found_ps != later_ps:  # steady states were found at other times than alone
-            return self._play_late(late, found_ps, others)
         for replica in replicas:
             replica.settle()
-            self.repeated += replica.repeated
         return {tail: reductions.durations_ps for tail, reductions in met.items()}
+
+    def _first_reduction_ps(self, entries: Sequence[Entry]) -> int:
+        """Return when the first of the reductions begins that late replicas may meet."""
+        last: defaultdict[Tail, int] = defaultdict(int)
+        for entry in entries:
+            for (stage, row), roster in entry.cast.items():
+                if stage in self.found.apart:
+                    launched_ps = entry.zero_ps + entry.body.teams[stage, row].launches_ps[0]
+                    for tail in roster.tails:
+                        last[tail] = max(last[tail], launched_ps)
+        return min(last.values())
 
     def _reductions(
         self, agenda: Agenda, ranks: Sequence[Mapping[Place, Sequence[LateRank]]], others: Sequence[Entry]

@@ -56,6 +56,26 @@ class Times:
         packed, first, end = self._packed
         return _unpacked(packed)[first:end]
 
+    def __len__(self) -> int:
+        return len(self.kept) + self._again
+
+    @property
+    def _again(self) -> int:
+        """How many of them are not kept."""
+        return sum(cut.times * (cut.end - cut.first) for cut in self.cuts)
+
+    def until(self, count: int, later_ps: int) -> Times:
+        """Return so many of them, each so much later; they reach behind all that come again."""
+        found = Times()
+        found.kept.extend([time_ps + later_ps for time_ps in self.kept[: count - self._again]])
+        found.cuts = self.cuts
+        return found
+
+    def after_cuts(self, later_ps: int) -> tuple[int, list[int]]:
+        """Return those behind all that come again, each so much later than it is kept, and how many there are before them."""
+        first = self.cuts[-1].end if self.cuts else 0
+        return first + self._again, [time_ps + later_ps for time_ps in self.kept[first:]]
+
     @property
     def first_ps(self) -> int:
         """The first of them."""
