@@ -207,8 +207,8 @@ MUTATIONS = (
     Mutation(
         "no deadline is set again when a stint in company is over",
         "engine/shared_links.py",
-        "        else:\n            self._look_at([arrival])\n\n    def",
-        "\n    def",
+        "            arrival.happen()\n        else:\n            self._look_at([arrival])\n\n    def",
+        "            arrival.happen()\n\n    def",
         f"{LINKS}::test_links_are_shared_only_while_both_are_on_them",
     ),
     Mutation(
@@ -284,7 +284,7 @@ MUTATIONS = (
     Mutation(
         "the last gradient of a late replica comes to all ranks at once",
         "training/late.py",
-        "if self._from.work < LAST:",
+        "if self.senders[0].work < LAST:",
         "if True:",
         f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
     ),
@@ -319,7 +319,7 @@ MUTATIONS = (
     Mutation(
         "one body for all paces",
         "training/bodies.py",
-        "key = tuple((*place, neighbours[place], *self._key(entrant.plan)) for place, entrant in entrants.items())",
+        "key = strands, *((*place, *self._key(entrant.plan)) for place, entrant in entrants.items())",
         "key = ()",
         f"{COUNTER}::test_paces_and_prices_tell_bodies_apart",
     ),
@@ -333,8 +333,8 @@ MUTATIONS = (
     Mutation(
         "mates of a slow chip update as it does",
         "training/views.py",
-        "list(self._step_ends(self._tail.alone_ps(roster.own[number])))",
-        "list(self._step_ends(self._tail.alone_ps(roster.plan)))",
+        "alone_ps = tail.alone_ps(self.own[number])",
+        "alone_ps = tail.alone_ps(self.plan)",
         f"{COUNTER}::test_mates_of_a_slow_chip_part_for_the_update",
     ),
     Mutation(
@@ -457,10 +457,52 @@ MUTATIONS = (
         f"{REPLAY}::test_drawn_bodies",
     ),
     Mutation(
+        "teams forget what activations meet",
+        "training/tolls.py",
+        "(activations, (-2, -1, 0))",
+        "(activations, (-1, 0))",
+        f"{REPLAY}::test_ranks_whose_messages_meet_others_are_in_teams_of_their_own",
+    ),
+    Mutation(
+        "teams forget what gradients meet",
+        "training/tolls.py",
+        "(gradients, (0, 1, 2))",
+        "(gradients, (0, 1))",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "teams forget what they get",
+        "training/tolls.py",
+        "(activations, (-2, -1, 0))",
+        "(activations, (-2, 0))",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "teams forget what they send",
+        "training/tolls.py",
+        "(gradients, (0, 1, 2))",
+        "(gradients, (1, 2))",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "packed times are not added up again",
+        "training/times.py",
+        'array("q", accumulate(array("q", zlib.decompress(packed.packed))))',
+        'array("q", zlib.decompress(packed.packed))',
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
+        "messages to several teams come to the first",
+        "training/replay.py",
+        "                for receiver in receivers:\n",
+        "                for receiver in receivers[:1]:\n",
+        f"{REPLAY}::test_drawn_bodies",
+    ),
+    Mutation(
         "a replay counts messages that are looked at in another order",
         "training/replay.py",
-        "return transfer is not None and sender.microbatches[kind] == receiver.microbatches[kind]",
-        "return transfer is not None",
+        "return _sent(kind, sender) is not None and sender.microbatches[kind] == receiver.microbatches[kind]",
+        "return _sent(kind, sender) is not None",
         f"{REPLAY}::test_messages_that_are_not_looked_at_in_their_order_are_not_counted",
     ),
     Mutation(
@@ -486,7 +528,7 @@ MUTATIONS = (
     ),
     Mutation(
         "times of a replay that come again come when they came first",
-        "training/tracks.py",
+        "training/times.py",
         "[time_ps + number * period_ps for number in range(1, times + 1) for time_ps in period]",
         "[time_ps for number in range(1, times + 1) for time_ps in period]",
         f"{REPLAY}::test_drawn_bodies",
