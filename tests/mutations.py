@@ -319,7 +319,7 @@ MUTATIONS = (
     Mutation(
         "one body for all paces",
         "training/bodies.py",
-        "key = strands, *((*place, *self._key(entrant.plan)) for place, entrant in entrants.items())",
+        "key = strands, *((*place, self._number(entrant.plan)) for place, entrant in entrants.items())",
         "key = ()",
         f"{COUNTER}::test_paces_and_prices_tell_bodies_apart",
     ),

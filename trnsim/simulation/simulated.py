@@ -88,7 +88,7 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, must_repl
     """
     spec, communication = _prepared(scenario, machine, folding=folding)
     bodies = _new_bodies(scenario, machine)
-    if teams := _teams(scenario, machine, spec, communication, bodies):
+    if teams := _teams(_contracted(scenario, machine, spec, communication), bodies):
         events = teams.events + bodies.events
         played = _Played(events, teams.cohorts, teams.found, teams.members, bodies.repeated, bodies)
         return _simulated(played, spec, communication)
@@ -108,7 +108,8 @@ def last_step_s(scenario: Scenario, machine: Machine, *, folding: bool, like: Si
     spec, communication = _prepared(scenario, machine, folding=folding)
     if like.communication.fabric is machine.fabric:
         communication = like.communication
-    if teams := _teams(scenario, machine, spec, communication, like.bodies or _new_bodies(scenario, machine)):
+    bodies = like.bodies or _new_bodies(scenario, machine)
+    if teams := _teams(_contracted(scenario, machine, spec, communication), bodies):
         return teams.last_step_s
     folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     return _by_ranks(scenario, machine, spec, folded).last_step_s
@@ -126,17 +127,8 @@ def _prepared(scenario: Scenario, machine: Machine, *, folding: bool) -> tuple[S
     return spec, Communication(machine.fabric, spec, scenario.collectives.algorithm_for)
 
 
-def _teams(
-    scenario: Scenario,
-    machine: Machine,
-    spec: StepSpec,
-    communication: Communication,
-    bodies: Bodies,
-    *,
-    like_first: bool = False,
-) -> Teams | None:
-    """Play a step by teams and tails, if its ranks can be sorted into such and were right to be."""
-    sorted_out = _contracted(scenario, machine, spec, communication, like_first=like_first)
+def _teams(sorted_out: Contraction | None, bodies: Bodies) -> Teams | None:
+    """Play a step by teams and tails, if its ranks could be sorted into such and were right to be."""
     teams = sorted_out and sorted_out.play(bodies)
     return teams if teams and teams.holds else None
 
@@ -158,10 +150,11 @@ def like_the_first_s(
     `known` is what another run has found.
     """
     spec, communication = _prepared(scenario, machine, folding=True)
+    sorted_out = _contracted(scenario, machine, spec, communication, like_first=True)
     bodies, found = known or _new_bodies(scenario, machine), []
     for bound in bounds:
         again = replace(spec, rates=build_rates(scenario, bound))
-        teams = _teams(scenario, machine, again, communication, bodies, like_first=True)
+        teams = _teams(sorted_out and sorted_out.at(again.rates), bodies)
         played = teams or _by_ranks(scenario, machine, again, fold(again, communication, like_the_first(again)))
         found.append(played.last_step_s)
     return found

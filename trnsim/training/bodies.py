@@ -214,7 +214,8 @@ class Bodies:
         self.new_engine = new_engine
         self.replays, self._links_are_shared = replays, links_are_shared
         self._found: defaultdict[Hashable, list[Body | Replay]] = defaultdict(list)
-        self._courses: dict[int, tuple[StagePasses, Hashable]] = {}
+        self._plans: dict[int, tuple[RankPlan, int]] = {}
+        self._numbers: dict[Hashable, int] = {}
 
     def of(
         self,
@@ -222,7 +223,7 @@ class Bodies:
         strands: Strands,
     ) -> Body | Replay:
         """Return what teams do, simulated unless a body is known that does the same."""
-        key = strands, *((*place, *self._key(entrant.plan)) for place, entrant in entrants.items())
+        key = strands, *((*place, self._number(entrant.plan)) for place, entrant in entrants.items())
         for body in self._found[key]:
             if body.fits(entrants):
                 return body
@@ -244,14 +245,17 @@ class Bodies:
                 return replay  # if it stalls, its events tell who waits for what
         return Body(self.new_engine(0), entrants, strands)
 
-    def _key(self, plan: RankPlan) -> Iterator[Hashable]:
-        """Yield all that a plan has to do with passes, but for what its ranks compute before they meet."""
-        yield from (plan.turns, plan.end, plan.exchanges.reduces(is_last=True))
-        yield from (sent and tuple(sent.course.stints) for sent in (plan.send_activation, plan.send_gradient))
-        for place, passes in plan.passes.items():
-            if id(passes) not in self._courses:
-                self._courses[id(passes)] = passes, _courses(passes)
-            yield place, self._courses[id(passes)][1]
+    def _number(self, plan: RankPlan) -> int:
+        """Return a number that is the same for plans whose ranks do the same in passes, but for what they compute before they meet."""
+        if id(plan) not in self._plans:
+            sent = (plan.send_activation, plan.send_gradient)
+            key = (
+                (plan.turns, plan.end, plan.exchanges.reduces(is_last=True)),
+                tuple(each and tuple(each.course.stints) for each in sent),
+                tuple((place, _courses(passes)) for place, passes in plan.passes.items()),
+            )
+            self._plans[id(plan)] = plan, self._numbers.setdefault(key, len(self._numbers))
+        return self._plans[id(plan)][1]
 
 
 def _activities(passes: StagePasses) -> tuple[Activity, ...]:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from trnsim.training.blemishes import Blemish
     from trnsim.training.bodies import Bodies
     from trnsim.training.communication import Communication, Coordinates, RankPrices
+    from trnsim.training.rates import Rates
     from trnsim.training.replicas import Blocks, MeetingTier, ReplicaClass
     from trnsim.training.spec import StepSpec
     from trnsim.training.views import Kind
@@ -182,6 +183,10 @@ class Contraction(Record, dict=True):
         payer = self.places[self.payer(tensor, stage, sort.like)]
         return Node(payer.stage, kind.first_rank, kind.ranks, payer.prices, kind.speed, pace)
 
+    def at(self, rates: Rates) -> Contraction | None:
+        """Return the same with other rates of healthy ranks, on which it does not depend; None if these cannot be played by teams."""
+        return None if rates.interference_fraction > 0 else replace(self, spec=replace(self.spec, rates=rates))
+
     def play(self, bodies: Bodies) -> Teams:
         """Simulate the steps; `bodies` may know of other runs what replicas do in their passes."""
         planner, found, events = Planner(self.spec, {}, is_paced=True), self, 0
@@ -221,8 +226,7 @@ def contract(
     sizes = Sizes(spec.mesh.size("tp"), spec.mesh.size("pp"))
     alone = min(sizes.tp, spec.mesh.size("dp")) == 1 or not spec.blocking_sends or spec.pipeline.virtual_stages > 1
     beyond = spec.sharding.zero > 1 or spec.sharding.copies > 1 or spec.sharding.gathers_in_passes
-    beyond = beyond or spec.rates.interference_fraction > 0
-    if alone or beyond or not spec.folding:
+    if alone or beyond or spec.rates.interference_fraction > 0 or not spec.folding:
         return None
     stages = pipeline_stages(spec)
     leaving = NOTHING_LEAVES if like_the_first else crossings(spec)
