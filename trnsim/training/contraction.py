@@ -5,7 +5,8 @@ the first pass of a step and the last, whatever chips it has. Its gradients are 
 one rank of each replica and act as one from then on: a *tail* stands for those that pay the same and have the same slowest
 chip. So a slow chip costs a team of each stage of its replica, and not one process for each of its neighbours.
 
-A team holds the ranks of a group whose messages cost the same; a group may have several, which meet in its collectives.
+A team holds the ranks of a group whose messages come and leave at the same times; a group may have several, which meet in
+its collectives.
 
 This is exact where every replica has ended its passes when the reductions of its stage end, which is looked at after a run
 (`Teams.holds`). Where what travels in passes shares links with what tails send, it matters which replicas are *late*: still
