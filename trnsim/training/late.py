@@ -13,11 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from trnsim.engine import Link, Route
-from trnsim.training.players import Player, Stage, Way
+from trnsim.training.players import Player, Stage
 from trnsim.training.replay import connect
 from trnsim.training.resumption import resume
 from trnsim.training.story import LAST
 from trnsim.training.tracks import BACKWARD, Track
+from trnsim.training.ways import Way
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence

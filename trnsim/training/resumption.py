@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     from trnsim.engine import Agenda
     from trnsim.training.bodies import Place
-    from trnsim.training.players import Player, Way
+    from trnsim.training.players import Player
     from trnsim.training.replay import Replay
     from trnsim.training.times import Times
     from trnsim.training.tracks import Track
+    from trnsim.training.ways import Way
 
     Spans = tuple[Sequence[int], Sequence[int]]
 
