@@ -499,6 +499,13 @@ MUTATIONS = (
         f"{REPLAY}::test_drawn_bodies",
     ),
     Mutation(
+        "a fast rank begins a segment at the pace of a slow one",
+        "training/passes.py",
+        "alone = (0 if has_met else len(own)) if first is None else first",
+        "alone = 0 if has_met else len(own) if first is None else first",
+        "reference/test_oracle_agrees.py::test_a_rank_works_as_fast_as_it_can_to_the_first_collective_of_each_segment",
+    ),
+    Mutation(
         "a replay counts messages that are looked at in another order",
         "training/replay.py",
         "return _sent(kind, sender) is not None and sender.microbatches[kind] == receiver.microbatches[kind]",

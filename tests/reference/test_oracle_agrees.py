@@ -10,6 +10,7 @@ from drawn_steps import (
     SERVERS,
     Drawn,
     busy_times,
+    drawn_price,
     layouts,
     of_a_scenario,
     of_drawn_prices,
@@ -149,3 +150,33 @@ test_many_crossings = pytest.mark.slow(settings(max_examples=10_000)(crossings(o
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("small")
+
+
+FOUND = {
+    "layout__order": ["cp", "tp", "dp", "pp"],
+    "layout__tp": 2,
+    "layout__pp": 2,
+    "layout__dp": 2,
+    "layout__zero": 3,
+    "layout__zero_group": "all",
+    "layout__reshard_after_forward": "true",
+    "layout__rank": "chip",
+    "model__layers": 2,
+    "model__tied_embeddings": "true",
+    "training__global_batch": 4,
+    "training__bucket_parameters": "1e6",
+    "training__data_parallel_overlap": "buckets",
+    "training__prefetch": 1,
+    "training__recompute": "selective",
+    "schedule__kind": "1f1b",
+    "schedule__virtual_stages": 1,
+    "schedule__sends": "blocking",
+    "run__steps": 1,
+    "run__fidelity": "flow",
+}
+
+
+def test_a_rank_works_as_fast_as_it_can_to_the_first_collective_of_each_segment(folder: Path) -> None:
+    # Found by the law: the ranks of a tensor group have their weights at different times, and a fast one has them last.
+    palette = [drawn_price(0, {"efa": 1}), drawn_price(0, {"efa": 2})]
+    compare(of_drawn_prices(folder, FOUND, {0: 0.3, 5: 0.3}, palette, seed=1, speed=1e21))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity, Part, Transfer, seconds
@@ -121,8 +122,8 @@ def stage_passes(
     ring_ranks
         Ranks of a ring in which tensor-parallel collectives go round beside their matmul; 1 for none.
     pace
-        Speed of the slowest rank of the tensor group, by default this one's. From its first collective on a pass goes at
-        that pace, and the group leaves it together; what a faster rank waits is a part of its own.
+        Speed of the slowest rank of the tensor group, by default this one's. From its first collective on a pass, and each
+        segment of one, goes at that pace, and the group leaves it together; what a faster rank waits is a part of its own.
     """
     host_layers_s = rates.host_layer_s * sum(block.name == "layer" for block in blocks)
     again = HOST_SHARE_OF_RECOMPUTE.get(str(recompute or "none"), HOST_SHARE_OF_PARTIAL_RECOMPUTE)
@@ -130,13 +131,13 @@ def stage_passes(
     backward = _Pricing(
         transfer, ring_ranks, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s, blocks[::-1]
     )
-    forward_parts, backward_parts = (each.paced(rates, pace or rates) for each in (forward, backward))
     lengths = [bucket.blocks for bucket in buckets]
+    forward_parts, backward_parts = (_Paced.of(each, rates, pace or rates) for each in (forward, backward))
     return StagePasses(
-        _activity("forward", forward_parts),
-        _activity("backward", backward_parts),
-        tuple(_activity("forward", run) for run in _cut(forward_parts, lengths[::-1])),
-        tuple(_activity("backward", run) for run in _cut(backward_parts, lengths)),
+        _activity("forward", forward_parts.whole()),
+        _activity("backward", backward_parts.whole()),
+        tuple(_activity("forward", run) for run in forward_parts.cut(lengths[::-1])),
+        tuple(_activity("backward", run) for run in backward_parts.cut(lengths)),
         tuple(bucket.number for bucket in buckets),
     )
 
@@ -161,16 +162,36 @@ class _Pricing(Record):
     def parts(self, rates: Rates) -> list[list[Part]]:
         return _PassPricer(rates, self.transfer, self.ring_ranks, self.runs, self.host_s).parts(self.blocks)
 
-    def paced(self, rates: Rates, pace: Rates) -> list[list[Part]]:
-        """Return the parts of a rank whose group waits at each collective for one that has another pace."""
-        own = self.parts(rates)
-        if pace == rates:
-            return own
-        blocks = [list(_padded(*pair)) for pair in zip(own, self.parts(pace), strict=True)]
-        first = next(index for index, parts in enumerate(own) if any(map(_meets, parts)))
-        head = next(index for index, part in enumerate(own[first]) if _meets(part))
-        tail = _padded(own[first][head:], self.parts(pace)[first][head:])
-        return [*own[:first], [*own[first][:head], *tail], *blocks[first + 1 :]]
+
+class _Paced(NamedTuple):
+    """The parts of each block of a pass, of a rank and of the one for which its group waits at each collective."""
+
+    own: list[list[Part]]
+    pace: list[list[Part]]
+
+    @classmethod
+    def of(cls, pricing: _Pricing, rates: Rates, pace: Rates) -> _Paced:
+        own = pricing.parts(rates)
+        return cls(own, own if pace == rates else pricing.parts(pace))
+
+    def whole(self) -> list[Part]:
+        """Return the parts of the whole pass."""
+        (found,) = self.cut([len(self.own)])
+        return found
+
+    def cut(self, lengths: Sequence[int]) -> Iterator[list[Part]]:
+        """Yield the parts of each segment of so many blocks.
+
+        To the first collective of a segment each rank works as fast as it can: it may not begin together with the others.
+        A segment without collectives takes as long as that of the slowest, if the group has met before.
+        """
+        start, has_met = 0, False
+        for length in lengths:
+            own, pace = (list(chain.from_iterable(of[start : start + length])) for of in self)
+            first = next((number for number, part in enumerate(own) if _meets(part)), None)
+            alone = (0 if has_met else len(own)) if first is None else first
+            yield own if own == pace else [*own[:alone], *_padded(own[alone:], pace[alone:])]
+            start, has_met = start + length, has_met or first is not None
 
 
 def _padded(own: Sequence[Part], pace: Sequence[Part]) -> Iterator[Part]:
@@ -277,15 +298,8 @@ def _partners(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
                 yield number, partner
 
 
-def _cut(parts: Sequence[list[Part]], lengths: Sequence[int]) -> Iterator[Sequence[list[Part]]]:
-    start = 0
-    for length in lengths:
-        yield parts[start : start + length]
-        start += length
-
-
-def _activity(name: str, blocks: Sequence[list[Part]]) -> Activity:
-    kept = tuple(part for parts in blocks for part in parts if part.duration_s)
+def _activity(name: str, parts: Sequence[Part]) -> Activity:
+    kept = tuple(part for part in parts if part.duration_s)
     meeting = next((number for number, part in enumerate(kept) if _meets(part)), None)
     return Activity(name, kept, meeting)
 
