@@ -121,11 +121,13 @@ class DrawnPrices(Communication):
     """Transfers of a few picoseconds: links bind everywhere, and much happens at the same instant.
 
     All members of a group pay the same; of equal groups only some do, but tensor ranks that are equal modulo `columns`.
+    One of so many prices as `rare` says is drawn by itself; the others cost what all that is called the same does.
     """
 
-    def __init__(self, spec: StepSpec, palette: Sequence[Price], seed: int, columns: int) -> None:
+    def __init__(self, spec: StepSpec, palette: Sequence[Price], seed: int, columns: int, rare: int = 1) -> None:
         self._spec = spec
         self._columns = columns
+        self._rare = rare
         self._palette = palette
         self._seed = seed
 
@@ -151,7 +153,13 @@ class DrawnPrices(Communication):
         )
 
     def _price(self, *key: object) -> Price:
-        return self._palette[crc32(repr((self._seed, key)).encode()) % len(self._palette)]
+        number = self._number(key)
+        if number % self._rare:
+            number = self._number(key[0])
+        return self._palette[number % len(self._palette)]
+
+    def _number(self, key: object) -> int:
+        return crc32(repr((self._seed, key)).encode())
 
 
 def drawn_price(alone_ps: int, busy_ps: dict[str, int]) -> Price:
@@ -175,13 +183,14 @@ def of_drawn_prices(
     speed: float,
     interference: float = 0.0,
     columns: int = 8,
+    rare: int = 1,
 ) -> Drawn:
     """Return the same blocks and groups; operators and transfers of some picoseconds, so that every link binds."""
     scenario = loaded(folder, layout)
     machine = build_machine(scenario)
     rates = Rates(speed, speed / 10, 1.0, 1.0, {}, "hidden", 0.0, 0.0, 0.0, 0.0, interference_fraction=interference)
     spec = slowed(build_step(scenario, machine, rates, folding=False), chips)
-    prices = DrawnPrices(spec, [*palette, on_other_links(palette[0])], seed, columns)
+    prices = DrawnPrices(spec, [*palette, on_other_links(palette[0])], seed, columns, rare)
     unfolded = fold(spec, prices, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     colouring = refine([node.colour for node in unfolded.nodes], unfolded.meetings, unfolded.neighbours)
     return Drawn(scenario, spec, unfolded, replace(unfolded, colouring=colouring))

@@ -282,6 +282,20 @@ MUTATIONS = (
         f"{TEAMS}::test_teams_do_what_their_ranks_do_alone",
     ),
     Mutation(
+        "a message of several teams of a late replica goes on once for each of them",
+        "training/resumption.py",
+        "dict.fromkeys(way for player in players.values() for way in player.sends if way is not None)",
+        "[way for player in players.values() for way in player.sends if way is not None]",
+        f"{TEAMS}::test_a_message_of_several_teams_goes_on_once",
+    ),
+    Mutation(
+        "a stage of a late replica goes on while a message is on its links",
+        "training/resumption.py",
+        "if way is not None and way.is_shared:",
+        "if False:",
+        f"{TEAMS}::test_a_stage_does_not_go_on_while_a_message_is_on_its_links",
+    ),
+    Mutation(
         "the last gradient of a late replica comes to all ranks at once",
         "training/late.py",
         "if self.senders[0].work < LAST:",

@@ -71,13 +71,14 @@ def compare(
     seed: int,
     speed: float,
     columns: int = 8,
+    rare: int = 1,
     earlier_ps: Sequence[int] = (0,),
 ) -> str:
     """Hold teams and tails against one process for each rank; say what came of it."""
     shared = layout["run__fidelity"] == "flow"
-    drawn = of_drawn_prices(folder, layout, chips, palette, seed, speed, columns=columns)
+    drawn = of_drawn_prices(folder, layout, chips, palette, seed, speed, columns=columns, rare=rare)
     machine = build_machine(drawn.scenario)
-    prices = DrawnPrices(drawn.spec, [*palette, on_other_links(palette[0])], seed, columns)
+    prices = DrawnPrices(drawn.spec, [*palette, on_other_links(palette[0])], seed, columns, rare)
     spec = replace(drawn.spec, folding=True)
     found = contract(spec, prices, machine.meeting_tier, machine.blocks, links_are_shared=shared)
     if found is None:
@@ -124,6 +125,7 @@ drawn = given(
     seed=st.integers(0, 9),
     speed=speeds,
     columns=st.sampled_from([1, 2, 8, 8]),
+    rare=st.sampled_from([1, 1, 5, 20]),
     earlier_ps=st.lists(st.sampled_from([0, 0, 30, 300]), min_size=1, max_size=5),
 )
 
@@ -197,3 +199,17 @@ def test_tails_part_where_late_replicas_meet_them(apart: None, folder: Path) -> 
     layout = FOUND | {"layout__pp": 3, "model__layers": 3, "training__global_batch": 2}
     one_on_both = [drawn_price(0, {"efa": 1, "sled": 1})] * 2
     assert compare(folder, layout, {}, one_on_both, seed=9, speed=1e21) == "late"
+
+
+def test_a_message_of_several_teams_goes_on_once(apart: None, folder: Path) -> None:
+    # Found by the law: two teams of a late replica send a gradient as one message, which is under way when it goes on.
+    layout = FOUND | {"layout__tp": 4, "layout__pp": 3, "model__layers": 3, "training__global_batch": 4}
+    palette = [drawn_price(0, {"efa": 1}), drawn_price(0, {"sled": 5})]
+    assert compare(folder, layout | {"schedule__kind": "gpipe"}, {}, palette, seed=0, speed=5e21, rare=3) == "late"
+
+
+def test_a_stage_does_not_go_on_while_a_message_is_on_its_links(apart: None, folder: Path) -> None:
+    # The last gradient has met a pass that is over when the first reduction begins, and without it would come earlier.
+    layout = FOUND | {"training__recompute": "full", "training__global_batch": 4, "model__tied_embeddings": "false"}
+    palette = [drawn_price(15, {"efa": 14}), drawn_price(9, {"efa": 59})]
+    assert compare(folder, layout, {}, palette, seed=8, speed=5e21) == "late"

@@ -135,10 +135,8 @@ def resume(agenda: Agenda, players: Mapping[Place, Player], replay: Replay, zero
         return 0
     for place, player in players.items():
         _go_on(agenda, player, known[place], zero_ps, later_ps)
-    for player in players.values():
-        for way in player.sends:
-            if way is not None:
-                _hand_over(agenda, way, known)
+    for way in dict.fromkeys(way for player in players.values() for way in player.sends if way is not None):
+        _hand_over(agenda, way, known)
     return replay.later_ps
 
 
