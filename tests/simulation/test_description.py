@@ -82,3 +82,11 @@ def test_family_without_error_says_so() -> None:
 def test_unknown_name_of_a_kind() -> None:
     with pytest.raises(InputError, match="did you mean trainium1"):
         describe("chip:trainium9")
+
+
+def test_kinds_of_ranks_are_listed_with_what_makes_them_different() -> None:
+    kinds = describe("trn3-million-blemishes").to_dict()["cohorts"]
+    assert all(said.endswith(" more") or "; " in said for name, said in kinds.items() if not name.startswith("dp0."))
+    assert kinds["dp0.pp1.tp1"].endswith("; pays what dp0.pp1.tp0 pays, but meets others")
+    assert any("; unlike dp0.pp4.tp0 in activations 79.8 us (307 us)" in said for said in kinds.values())
+    assert any(", chips at 0.87 of their speed; " in said for said in kinds.values())

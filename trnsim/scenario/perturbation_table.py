@@ -32,9 +32,11 @@ def _speed(value: Any) -> Any:
 
 
 def _distribution(value: dict[str, Any]) -> Uniform | Lognormal:
-    name = canonical(str(value.get("distribution", "")))
+    if "distribution" not in value:
+        raise ValueError(f"a table has the key distribution: {' or '.join(_DISTRIBUTIONS)}")
+    name = canonical(str(value["distribution"]))
     if name not in _DISTRIBUTIONS:
-        raise ValueError(refuse_unknown("distribution", str(value.get("distribution", "")), _DISTRIBUTIONS))
+        raise ValueError(refuse_unknown("distribution", str(value["distribution"]), _DISTRIBUTIONS))
     keys = _DISTRIBUTIONS[name]
     numbers = [value.get(key) for key in keys]
     if set(value) != {"distribution", *keys} or not all(map(_is_number, numbers)):

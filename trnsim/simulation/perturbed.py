@@ -13,13 +13,14 @@ from trnsim.training import Contraction
 from trnsim.units import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from trnsim.fabric import Price
     from trnsim.parallel import Mesh
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.simulated import Simulated
-    from trnsim.training import Folding, Member
+    from trnsim.training import Folding, Member, Node, RankPrices
 
 __all__ = ["cohort_notes", "cohorts_of", "perturbation_costs"]
 
@@ -78,8 +79,40 @@ def _passes_s(member: Member) -> float:
 
 
 def cohorts_of(folding: Folding | Contraction, mesh: Mesh) -> Iterator[tuple[str, str]]:
-    """Yield for each kind of ranks its first, and how many they are and what makes them different."""
+    """Yield for each kind of ranks its first, and how many they are and what makes them different from others of their stage."""
+    firsts: dict[int, Node] = {}
     for node in folding.alike:
+        first = firsts.setdefault(node.stage.number, node)
         speed = "" if node.speed == 1 else f", chips at {node.speed:.4g} of their speed"
         group = "" if node.pace == node.speed else f", waits for chips at {node.pace:.4g}"
-        yield mesh.label(node.first_rank), f"stage {node.stage.number}, {node.ranks:,} ranks{speed}{group}"
+        ranks = f"{node.ranks:,} rank{'s' if node.ranks > 1 else ''}"
+        unlike = "" if node is first else f"; {_unlike(node, first, mesh.label(first.first_rank))}"
+        yield mesh.label(node.first_rank), f"stage {node.stage.number}, {ranks}{speed}{group}{unlike}"
+
+
+def _unlike(node: Node, first: Node, label: str) -> str:
+    """Say what ranks pay that others do not, or that they only meet others."""
+    mine, theirs = _paid(node.prices), _paid(first.prices)
+    found = [
+        f"{name} {_total(paid)} ({_total(theirs[name])})" for name, paid in mine.items() if _differ(paid, theirs[name])
+    ]
+    return f"unlike {label} in {', '.join(found)}" if found else f"pays what {label} pays, but meets others"
+
+
+def _paid(prices: RankPrices) -> dict[str, tuple[Price | None, ...]]:
+    return {
+        "tensor collectives": tuple(prices.tensor.values()),
+        "activations": (prices.send_activation,),
+        "gradients": (prices.send_gradient,),
+        "reductions": (*prices.reduce, *prices.merge),
+        "gathers": prices.gather,
+        "tied embedding": (prices.tied,),
+    }
+
+
+def _differ(paid: Sequence[Price | None], other: Sequence[Price | None]) -> bool:
+    return [price and price.spent for price in paid] != [price and price.spent for price in other]
+
+
+def _total(paid: Sequence[Price | None]) -> str:
+    return format_time(sum(price.time_s for price in paid if price))

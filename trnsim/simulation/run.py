@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -66,13 +67,15 @@ def simulate(scenario: Scenario) -> Result:
     memories = check_memory(scenario)
     machine = build_machine(scenario)
     run = run_scenario(scenario, machine)
-    costs = perturbation_costs(scenario, machine, run)
+    with _within_the_clock(scenario):
+        costs = perturbation_costs(scenario, machine, run)
+        band = error_band(scenario, machine, run, worst(memories).terms.total)
     sent = traffic.all_sent(run)
     return Result(
         name=scenario.name,
         provenance=Provenance(__version__, sha256(scenario), scenario.run.seed, fingerprint(run.cohorts)),
         cluster=facts.cluster_facts(scenario),
-        step=facts.step_facts(scenario, run, error_band(scenario, machine, run, worst(memories).terms.total)),
+        step=facts.step_facts(scenario, run, band),
         memory=facts.memory_facts(scenario, machine, memories),
         collectives=traffic.collective_facts(run),
         links=traffic.link_facts(machine, run, sent),
@@ -106,17 +109,25 @@ def run_scenario(scenario: Scenario, machine: Machine) -> Simulated:
         If folding is to be verified and changes something.
     """
     try:
-        must_replay = scenario.run.engine == "replay"
-        run = run_engine(scenario, machine, folding=scenario.run.folding != "off", must_replay=must_replay)
-        if scenario.run.folding == "verify":
-            verify(run, run_engine(scenario, machine, folding=False))
-    except OverflowError:
-        message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
-        raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
+        with _within_the_clock(scenario):
+            must_replay = scenario.run.engine == "replay"
+            run = run_engine(scenario, machine, folding=scenario.run.folding != "off", must_replay=must_replay)
+            if scenario.run.folding == "verify":
+                verify(run, run_engine(scenario, machine, folding=False))
     except UnservedGroupError as error:
         problem = Problem("collectives.algorithm", str(error), value=error.algorithm)
         raise InputError([problem], file=str(scenario.source)) from None
     return run
+
+
+@contextmanager
+def _within_the_clock(scenario: Scenario) -> Iterator[None]:
+    """Refuse a scenario whose run is longer than what clocks count."""
+    try:
+        yield
+    except OverflowError:
+        message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
+        raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
 
 
 def _steady_notes(run: Simulated) -> dict[str, str]:

@@ -306,7 +306,9 @@ class LateReplica:
 
 
 def alike(entries: Iterable[Entry], columns: Columns, stages: Collection[int]) -> list[list[Entry]]:
-    """Sort late replicas: those are alike that did the same alone and meet the same reductions.
+    """Sort late replicas: those are alike that did the same alone, as fast, and meet the same reductions.
+
+    Those that were served by one body may have had other times to spare, which they may need beside reductions.
 
     Parameters
     ----------
@@ -321,7 +323,8 @@ def alike(entries: Iterable[Entry], columns: Columns, stages: Collection[int]) -
     for entry in entries:
         teams = late_ranks(entry, columns, stages).items()
         ranks = tuple((place, rank.lane, rank.head_ps) for place, team in teams for rank in team)
-        found[id(entry.body), entry.zero_ps, ranks].append(entry)
+        heads_ps = tuple(tuple(each.head_ps for each in roster.plan.activities) for roster in entry.cast.values())
+        found[id(entry.body), entry.zero_ps, heads_ps, ranks].append(entry)
     return list(found.values())
 
 
