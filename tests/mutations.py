@@ -520,6 +520,13 @@ MUTATIONS = (
         "reference/test_oracle_agrees.py::test_a_rank_works_as_fast_as_it_can_to_the_first_collective_of_each_segment",
     ),
     Mutation(
+        "stages share passes of which collectives cost the same in another order",
+        "training/cohorts.py",
+        "frozenset((use, price.task, price.spent) for use, price in tensor.items())",
+        "tuple((price.task, price.spent) for price in tensor.values())",
+        "reference/test_oracle_agrees.py::test_stages_share_a_pass_only_if_each_collective_of_it_costs_the_same",
+    ),
+    Mutation(
         "a replay counts messages that are looked at in another order",
         "training/replay.py",
         "return _sent(kind, sender) is not None and sender.microbatches[kind] == receiver.microbatches[kind]",

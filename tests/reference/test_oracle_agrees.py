@@ -180,3 +180,20 @@ def test_a_rank_works_as_fast_as_it_can_to_the_first_collective_of_each_segment(
     # Found by the law: the ranks of a tensor group have their weights at different times, and a fast one has them last.
     palette = [drawn_price(0, {"efa": 1}), drawn_price(0, {"efa": 2})]
     compare(of_drawn_prices(folder, FOUND, {0: 0.3, 5: 0.3}, palette, seed=1, speed=1e21))
+
+
+def test_stages_share_a_pass_only_if_each_collective_of_it_costs_the_same(folder: Path) -> None:
+    # Found by the law: a stage began with the gather, another with the reduce-scatter, and the prices were the other way round.
+    interleaved = {
+        "layout__order": ["cp", "dp", "pp", "tp"],
+        "layout__pp": 3,
+        "layout__dp": 1,
+        "layout__zero": 0,
+        "layout__rank": "logical_core",
+        "model__layers": 6,
+        "training__global_batch": 3,
+        "training__recompute": "none",
+        "schedule__kind": "interleaved-1f1b",
+        "schedule__virtual_stages": 2,
+    }
+    compare(of_drawn_prices(folder, FOUND | interleaved, {0: 0.3}, [drawn_price(0, {"efa": 1})], seed=2, speed=1e21))

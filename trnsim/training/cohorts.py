@@ -140,7 +140,8 @@ class Planner(Record):
     def _passes(self, held: VirtualStage, node: Node) -> StagePasses:
         spec, tensor = self.spec, node.prices.tensor
         pace = node.pace if self.is_paced else node.speed
-        key = (id(held), node.speed, pace, *((price.task, price.spent) for price in tensor.values()))
+        paid = frozenset((use, price.task, price.spent) for use, price in tensor.items())
+        key = (id(held), node.speed, pace, paid)
         if key not in self.passes:
 
             def transfer(exchange: Exchange) -> Transfer:
