@@ -120,6 +120,13 @@ def test_first_come_first_served_is_not_folded(folder: Path, algorithm: str) -> 
     assert found.engine.cohorts == found.cluster.ranks == 16
 
 
+def test_verify_says_how_much_it_compared(folder: Path) -> None:
+    ranks = run(folder, slow(5), **TEAMS, run__folding="off").cohorts
+    operations = sum(len(rank.log) + len(rank.stream) for rank in ranks)
+    said = verified(folder, slow(5), **TEAMS).derived["verified"]
+    assert said == f"{operations:,} operations of {len(ranks)} ranks are the same without folding"
+
+
 def test_chunk_refuses_to_fold(folder: Path) -> None:
     with pytest.raises(InputError, match="folding"):
         simulate_small(folder, run__fidelity="chunk", run__folding="verify")

@@ -87,6 +87,7 @@ def simulate(scenario: Scenario) -> Result:
         assumptions=assumptions(scenario),
         derived={
             **cohort_notes(machine, run),
+            **_verified_notes(run),
             **traffic.derived_algorithms(sent),
             **scenario.derived,
             **_steady_notes(run),
@@ -113,7 +114,7 @@ def run_scenario(scenario: Scenario, machine: Machine) -> Simulated:
             must_replay = scenario.run.engine == "replay"
             run = run_engine(scenario, machine, folding=scenario.run.folding != "off", must_replay=must_replay)
             if scenario.run.folding == "verify":
-                verify(run, run_engine(scenario, machine, folding=False))
+                run = run._replace(verified=verify(run, run_engine(scenario, machine, folding=False)))
     except UnservedGroupError as error:
         problem = Problem("collectives.algorithm", str(error), value=error.algorithm)
         raise InputError([problem], file=str(scenario.source)) from None
@@ -128,6 +129,13 @@ def _within_the_clock(scenario: Scenario) -> Iterator[None]:
     except OverflowError:
         message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
         raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
+
+
+def _verified_notes(run: Simulated) -> dict[str, str]:
+    """Say how much was simulated twice, and found the same."""
+    if not run.verified:
+        return {}
+    return {"verified": f"{run.verified:,} operations of {run.spec.mesh.ranks:,} ranks are the same without folding"}
 
 
 def _steady_notes(run: Simulated) -> dict[str, str]:

@@ -50,6 +50,8 @@ class Simulated(NamedTuple):
         Passes of cohorts that were not simulated, as they repeat earlier ones.
     bodies
         What replicas did in their passes, where these were simulated alone.
+    verified
+        Operations of ranks that were found the same in a run of every rank by itself.
     """
 
     events: int
@@ -62,6 +64,7 @@ class Simulated(NamedTuple):
     account: Account
     repeated: int
     bodies: Bodies | None
+    verified: int = 0
 
     @property
     def cohorts(self) -> list[Cohort]:
