@@ -27,14 +27,19 @@ if TYPE_CHECKING:
     from trnsim.workload import Exchange
 
 SERVERS = [single_chip_server(), torus_server([2, 2]), torus_server([3]), switched_server(2, 1, 2)]
-SHAPES = [(2, 2, 2), (2, 3, 1), (1, 3, 2), (1, 2, 4), (2, 3, 2), (2, 1, 4), (4, 2, 1), (1, 4, 2), (1, 1, 4), (1, 1, 1)]
+shapes = st.sampled_from(
+    [(2, 2, 2), (2, 3, 1), (1, 3, 2), (1, 2, 4), (2, 3, 2), (2, 1, 4), (4, 2, 1), (1, 4, 2), (1, 1, 4), (1, 1, 1)]
+)
 """Sizes of tp, pp, dp: most have all three, because there transfers of several axes meet."""
+team_shapes = st.sampled_from([(2, 2, 2), (2, 3, 2), (2, 2, 3), (3, 2, 2), (2, 4, 2), (4, 2, 2)])
 
 
 @st.composite
-def layouts(draw: st.DrawFn, most_rounds: int = 2) -> dict[str, Any]:
+def layouts(
+    draw: st.DrawFn, most_rounds: int = 2, shapes: st.SearchStrategy[tuple[int, int, int]] = shapes
+) -> dict[str, Any]:
     """Draw what a scenario says about a small mesh and what it does; a round is two microbatches or as many as stages."""
-    tp, pp, dp = draw(st.sampled_from(SHAPES))
+    tp, pp, dp = draw(shapes)
     kind = draw(st.sampled_from(["1f1b", "gpipe", "interleaved-1f1b", "breadth-first"])) if pp > 1 else "1f1b"
     virtual_stages = 2 if kind in {"interleaved-1f1b", "breadth-first"} else 1
     rounds = draw(st.integers(1, most_rounds))
@@ -54,12 +59,28 @@ def layouts(draw: st.DrawFn, most_rounds: int = 2) -> dict[str, Any]:
         "training__data_parallel_overlap": draw(st.sampled_from(["buckets", "prefetch", "none"])),
         "training__prefetch": draw(st.integers(1, 3)),
         "training__recompute": draw(st.sampled_from(["none", "selective", "full"])),
+        "training__tensor_parallel_overlap": draw(st.sampled_from(["none", "none", "ring"])),
         "schedule__kind": kind,
         "schedule__virtual_stages": virtual_stages,
         "schedule__sends": draw(st.sampled_from(["blocking", "overlapped"])),
         "run__steps": draw(st.integers(1, 2)),
         "run__fidelity": draw(st.sampled_from(["flow", "flow", "closed_form"])),
     }
+
+
+@st.composite
+def team_layouts(draw: st.DrawFn, shapes: st.SearchStrategy[tuple[int, int, int]] = team_shapes) -> dict[str, Any]:
+    """Draw a layout in which tensor groups may be teams."""
+    layout = draw(layouts())
+    layout["layout__zero"] %= 2
+    layout["layout__zero_group"] = "all"
+    layout["schedule__kind"] = "1f1b" if layout["schedule__virtual_stages"] == 2 else layout["schedule__kind"]
+    layout["schedule__virtual_stages"], layout["schedule__sends"] = 1, "blocking"
+    layout["training__data_parallel_overlap"] = draw(st.sampled_from(["buckets", "buckets", "none"]))
+    tp, pp, dp = draw(shapes)
+    layout |= {"layout__tp": tp, "layout__pp": pp, "layout__dp": dp, "model__layers": pp * draw(st.integers(1, 2))}
+    layout["training__global_batch"] = dp * draw(st.sampled_from([1, 2, 3, 5, 9]))
+    return layout
 
 
 def loaded(folder: Path, layout: dict[str, Any], **overrides: Any) -> Scenario:

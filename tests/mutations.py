@@ -520,6 +520,13 @@ MUTATIONS = (
         "reference/test_oracle_agrees.py::test_a_rank_works_as_fast_as_it_can_to_the_first_collective_of_each_segment",
     ),
     Mutation(
+        "the collective beside a matmul is on its links for as long as each rank works",
+        "training/passes.py",
+        "yield replace(faster, transfer=theirs.transfer)",
+        "yield faster",
+        "training/test_tensor_overlap.py::test_a_group_has_its_links_alike_however_fast_each_rank_is",
+    ),
+    Mutation(
         "stages share passes of which collectives cost the same in another order",
         "training/cohorts.py",
         "frozenset((use, price.task, price.spent) for use, price in tensor.items())",

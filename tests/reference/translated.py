@@ -90,10 +90,12 @@ def _stretch(transfer: Transfer | None) -> Stretch | None:
 
 
 def _stretch_of(work: Part | Transfer) -> Stretch:
-    transfer = work.transfer if isinstance(work, Part) else work
-    busy_ps = tuple((kind, picoseconds(busy_s)) for kind, busy_s in (transfer.busy_s if transfer else {}).items())
-    meets = isinstance(work, Part) and work.heading == "exposed_tp"
-    return Stretch(picoseconds(work.duration_s), busy_ps, meets)
+    if isinstance(work, Part):
+        if work.transfer is None:
+            return Stretch(work.duration_ps)
+        return _stretch_of(work.transfer)._replace(meets=True)  # a matmul beside it lasts until the slowest has done
+    busy_ps = tuple((kind, picoseconds(busy_s)) for kind, busy_s in work.busy_s.items())
+    return Stretch(picoseconds(work.duration_s), busy_ps)
 
 
 def _entries(log: Log) -> list[Entry]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from drawn_steps import layouts, team_layouts
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from small import simulate_small
@@ -16,12 +17,24 @@ from trnsim.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+
+class Kind(NamedTuple):
+    """What a server has: chips, logical cores of a chip, kinds of links, kinds of places."""
+
+    chips: int
+    cores: int
+    links: tuple[str, ...]
+    units: tuple[str, ...]
+
+
 SERVERS = {
-    "trn3-gen2-ultraserver": (144, ("sled-switch", "rack-switch", "cross-rack"), ("chip", "sled", "rack")),
-    "trn2.48xlarge": (16, ("neuronlink-xy",), ("chip",)),
-    "trn1.32xlarge": (16, ("neuronlink",), ("chip",)),
+    "trn3-gen2-ultraserver": Kind(144, 4, ("sled-switch", "rack-switch", "cross-rack"), ("chip", "sled", "rack")),
+    "trn2.48xlarge": Kind(16, 4, ("neuronlink-xy",), ("chip",)),
+    "trn1.32xlarge": Kind(16, 2, ("neuronlink",), ("chip",)),
 }
-"""Chips, kinds of links, kinds of places."""
+any_shapes = st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 4), st.integers(1, 6))
+team_shapes = st.tuples(st.sampled_from([2, 4, 8]), st.integers(1, 4), st.integers(2, 6))
+"""Sizes of tp, pp, dp."""
 
 
 @pytest.fixture(scope="session")
@@ -39,14 +52,14 @@ def small_switches(folder: Path) -> Path:
 
 
 @st.composite
-def machines(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a small machine whose layout takes up to 96 ranks, with one to three perturbations that bind."""
-    server = draw(st.sampled_from(list(SERVERS)))
-    chips, links, units = SERVERS[server]
-    tp, pp, dp = draw(st.sampled_from([1, 2, 4, 8])), draw(st.integers(1, 4)), draw(st.integers(1, 6))
-    assume(tp * pp * dp <= 96)
-    servers = max(2, -(-tp * pp * dp // chips))
-    kinds = ["chips", *links, "efa", "tor-leaf"]
+def machines(draw: st.DrawFn, drawn_layouts: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+    """Draw a small machine for such layouts, with one to three perturbations that bind."""
+    name = draw(st.sampled_from(list(SERVERS)))
+    server, layout = SERVERS[name], draw(drawn_layouts)
+    ranks = layout["layout__tp"] * layout["layout__pp"] * layout["layout__dp"]
+    assume(ranks <= 96)
+    chips = -(-ranks // (server.cores if layout["layout__rank"] == "logical_core" else 1))
+    kinds = ["chips", "chips", *server.links, "efa", "tor-leaf"]
     entries = []
     for number in range(draw(st.integers(1, 3))):
         of = draw(st.sampled_from(kinds))
@@ -56,27 +69,18 @@ def machines(draw: st.DrawFn) -> dict[str, Any]:
         else:
             entry["speed"] = draw(st.sampled_from([0.02, 0.3, 0.7, 0.95]))
         if of == "chips" and draw(st.booleans()):
-            used = draw(st.integers(0, tp * pp * dp - 1))
-            entry["at"] = [f"server {used // chips}/chip {used % chips}"]
+            struck = draw(st.sets(st.integers(0, chips - 1), min_size=1, max_size=3))
+            entry["at"] = [f"server {chip // server.chips}/chip {chip % server.chips}" for chip in sorted(struck)]
         elif of != "tor-leaf" and draw(st.booleans()):
-            entry |= {"count": 1, "each": draw(st.sampled_from([*units, "server"]))}
+            entry |= {"count": 1, "each": draw(st.sampled_from([*server.units, "server"]))}
         else:
             entry["count"] = draw(st.integers(1, 2 if of == "tor-leaf" else 4))
         entries.append(entry)
-    order = draw(st.permutations(["tp", "dp", "pp"]))
-    return {
-        "cluster__server": server,
-        "cluster__servers": servers,
-        "layout__order": [order[0], "cp", *order[1:]],
-        "layout__tp": tp,
-        "layout__pp": pp,
-        "layout__dp": dp,
-        "layout__zero": draw(st.integers(0, 1)),
-        "training__global_batch": draw(st.integers(1, 3)) * dp,
-        "training__data_parallel_overlap": draw(st.sampled_from(["none", "buckets"])),
-        "model__tied_embeddings": draw(st.sampled_from(["true", "false"])),
+    return layout | {
+        "cluster__server": name,
+        "cluster__servers": max(2, -(-chips // server.chips)),
         "collectives__algorithm": draw(st.sampled_from(["auto", "ring", "direct", "hierarchical"])),
-        "run__fidelity": draw(st.sampled_from(["flow", "closed_form"])),
+        "run__steps": draw(st.integers(1, 3)),
         "run__seed": draw(st.integers(0, 3)),
         "perturbations": json.dumps(entries),
     }
@@ -92,43 +96,21 @@ def check_folding(folder: Path, small_switches: Path, machine: dict[str, Any]) -
     ) as error:  # an instance takes only some numbers of cores; links that fail may cut the cluster in two
         assume("layout.dp" not in str(error) and "cut" not in str(error))
         raise
-    off = simulate_small(folder, **machine, cluster__fabric=small_switches, run__folding="off")
-    assert folded.provenance.fingerprint == off.provenance.fingerprint
-    assert (folded.step, folded.links) == (off.step, off.links)
-    assert [cost.cost_s for cost in folded.perturbations] == [cost.cost_s for cost in off.perturbations]
+    for run in ({"run__folding": "off"}, {"run__engine": "events"}):
+        other = simulate_small(folder, **machine, cluster__fabric=small_switches, **run)
+        assert folded.provenance.fingerprint == other.provenance.fingerprint
+        assert (folded.step, folded.links) == (other.step, other.links)
+        assert [cost.cost_s for cost in folded.perturbations] == [cost.cost_s for cost in other.perturbations]
 
 
-def check_teams(
-    folder: Path, small_switches: Path, machine: dict[str, Any], chips: int, speed: float, steps: int
-) -> None:
-    # Phase-wise contraction where it is tried: slow chips in tensor groups of several replicas, or replicas across servers.
-    machine |= {"run__steps": steps}
-    machine["layout__tp"], machine["layout__dp"] = max(2, machine["layout__tp"]), max(2, machine["layout__dp"])
-    ranks = machine["layout__tp"] * machine["layout__pp"] * machine["layout__dp"]
-    machine["cluster__servers"] = max(2, -(-ranks // SERVERS[machine["cluster__server"]][0]))
-    machine["training__global_batch"] = 2 * machine["layout__dp"]
-    entries = [
-        *json.loads(machine["perturbations"]),
-        {"name": "slow", "of": "chips", "speed": speed, "at": [_chip(machine, 7 * k % ranks) for k in range(chips)]},
-    ]
-    check_folding(folder, small_switches, machine | {"perturbations": json.dumps(entries)})
-
-
-perturbed = given(machine=machines())
-slowed = given(
-    machine=machines(), chips=st.integers(1, 6), speed=st.sampled_from([0.05, 0.5, 0.9]), steps=st.integers(1, 3)
-)
+perturbed = given(machine=machines(layouts(shapes=any_shapes)))
+contracted = given(machine=machines(team_layouts(shapes=team_shapes)))
 
 test_folding_changes_nothing_on_perturbed_machines = settings(max_examples=40)(perturbed(check_folding))
-test_teams_change_nothing = settings(max_examples=40)(slowed(check_teams))
+test_teams_change_nothing = settings(max_examples=40)(contracted(check_folding))
 
 test_folding_changes_nothing_on_many_machines = pytest.mark.slow(settings(max_examples=1000)(perturbed(check_folding)))
-test_many_teams_change_nothing = pytest.mark.slow(settings(max_examples=1000)(slowed(check_teams)))
-
-
-def _chip(machine: dict[str, Any], number: int) -> str:
-    server, chip = divmod(number, SERVERS[machine["cluster__server"]][0])
-    return f"server {server}/chip {chip}"
+test_many_teams_change_nothing = pytest.mark.slow(settings(max_examples=1000)(contracted(check_folding)))
 
 
 def test_a_slow_chip_costs_what_theory_says(folder: Path) -> None:

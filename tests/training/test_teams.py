@@ -6,7 +6,16 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drawn_steps import DrawnPrices, drawn_price, layouts, of_drawn_prices, on_other_links, palettes, slow_chips, speeds
+from drawn_steps import (
+    DrawnPrices,
+    drawn_price,
+    of_drawn_prices,
+    on_other_links,
+    palettes,
+    slow_chips,
+    speeds,
+    team_layouts,
+)
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -101,21 +110,6 @@ def compare(
         return "teams"
     late = "late" if len(set(teams.found.columns)) == len(teams.found.columns) else "late, some tensor ranks alike"
     return f"{late}, and some passes left out" if bodies.repeated else late
-
-
-@st.composite
-def team_layouts(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a layout in which tensor groups may be teams."""
-    layout = draw(layouts())
-    layout["layout__zero"] %= 2
-    layout["layout__zero_group"] = "all"
-    layout["schedule__kind"] = "1f1b" if layout["schedule__virtual_stages"] == 2 else layout["schedule__kind"]
-    layout["schedule__virtual_stages"], layout["schedule__sends"] = 1, "blocking"
-    layout["training__data_parallel_overlap"] = draw(st.sampled_from(["buckets", "buckets", "none"]))
-    tp, pp, dp = draw(st.sampled_from([(2, 2, 2), (2, 3, 2), (2, 2, 3), (3, 2, 2), (2, 4, 2), (4, 2, 2)]))
-    layout |= {"layout__tp": tp, "layout__pp": pp, "layout__dp": dp, "model__layers": pp * draw(st.integers(1, 2))}
-    layout["training__global_batch"] = dp * draw(st.sampled_from([1, 2, 3, 5, 9]))
-    return layout
 
 
 drawn = given(

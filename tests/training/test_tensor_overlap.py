@@ -61,6 +61,29 @@ def test_all_but_one_of_the_parts_of_a_matmul_hide_a_collective(ranks: int, matm
     assert ring.rendezvous == 0
 
 
+@given(st.integers(1, 64), st.integers(1, 100), st.floats(0.5, 300.0), st.floats(0.05, 0.95))
+def test_a_group_has_its_links_alike_however_fast_each_rank_is(
+    ranks: int, matmul: int, collective_s: float, speed: float
+) -> None:
+    # One collective is on the links once: who is faster waits for the slowest, whose matmul hides most of it.
+    slow = UNIT.at_speed(speed)
+    of_fast, of_slow = (
+        stage_passes(
+            [layer(matmul)],
+            rates,
+            lambda _: Transfer(collective_s, {"link": collective_s / 2}),
+            [],
+            recompute="none",
+            ring_ranks=ranks,
+            pace=slow,
+        ).forward
+        for rates in (UNIT, slow)
+    )
+    assert of_fast.joint_course.stints == of_slow.joint_course.stints
+    assert of_fast.duration_ps == of_slow.duration_ps == of_fast.joint_course.duration_ps
+    assert sum(part.duration_s for part in of_fast.parts if part.heading == "compute") == pytest.approx(2 * matmul + 7)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("rings")

@@ -71,7 +71,8 @@ class Part(Record, dict=True):
     duration_s
         Seconds. >= 0.
     transfer
-        The collective that it is, of the same duration; None where nothing is sent.
+        The collective that it is, of the same duration, or of that of the part and the wait for slower chips that follows
+        it; None where nothing is sent.
     """
 
     name: str

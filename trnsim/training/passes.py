@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from trnsim.engine import Activity, Part, Transfer, seconds
 from trnsim.record import Record
 from trnsim.workload import Exchange, Work
@@ -195,11 +197,16 @@ class _Paced(NamedTuple):
 
 
 def _padded(own: Sequence[Part], pace: Sequence[Part]) -> Iterator[Part]:
-    """Follow each part by the wait for who takes longer; host time that hides in the wait is not booked."""
+    """Follow each part by the wait for who takes longer; host time that hides in the wait is not booked.
+
+    The collective beside a matmul is that of the whole group, and on its links for as long as the slowest has it there.
+    """
     for mine, theirs in zip(own, pace, strict=True):
-        yield mine if mine.duration_ps <= theirs.duration_ps else theirs
-        if waits_ps := max(0, theirs.duration_ps - mine.duration_ps):
-            yield Part(f"{mine.name}: slower chips", STRAGGLER_WAIT, seconds(waits_ps))
+        faster = mine if mine.duration_ps <= theirs.duration_ps else theirs
+        yield replace(faster, transfer=theirs.transfer)
+        if waits_ps := theirs.duration_ps - faster.duration_ps:
+            rest = Transfer(0.0) if theirs.transfer else None  # what is on links is told by the part before
+            yield Part(f"{mine.name}: slower chips", STRAGGLER_WAIT, seconds(waits_ps), rest)
 
 
 class _PassPricer(Record):
