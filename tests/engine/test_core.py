@@ -257,6 +257,18 @@ def test_a_run_without_steps_has_no_window() -> None:
         last_step(engine.cohorts)
 
 
+def test_members_of_a_group_must_agree_on_what_a_collective_is() -> None:
+    # It is on the links once: a step in which each member has it there for another time is wrong, and says so.
+    engine = Engine()
+    cohorts = [engine.cohort(f"rank {rank}", ranks=1, first=f"rank {rank}") for rank in range(2)]
+    group = Collective("tp", dict.fromkeys(cohorts, 1))
+    for cohort, seconds in zip(cohorts, (1.0, 2.0), strict=True):
+        reduce = Activity("pass", (Part("reduce", "exposed_tp", seconds, Transfer(seconds)),), rendezvous=0)
+        engine.start(cohort, cohort.perform(reduce, group, 0))
+    with pytest.raises(ValueError, match=r'rank 1 .* joins a "pass" of another course .* its tp group'):
+        engine.run()
+
+
 def test_a_collective_can_follow_another_one() -> None:
     # The first takes 2 s from the last arrival at 1 s; the second, on another group, 3 s from its end on, though it was
     # launched at once, and also if the first is long over.

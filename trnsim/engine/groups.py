@@ -87,7 +87,7 @@ class Collective:
         self.is_one_cohort = len(self.members) == 1
         self.route = Route(self._links)
         self._open: dict[Hashable, Call] = {}
-        self._waiting: list[tuple[Call, Course]] = []
+        self._waiting: list[Call] = []
 
     def _links(self, kind: str) -> list[Link]:
         return [link for cohort in self.members for link in cohort.links(kind)]
@@ -101,9 +101,19 @@ class Collective:
         return found
 
     def join(self, cohort: Cohort, name: str, key: Hashable, course: Course, head_ps: int = 0) -> Call:
-        """Let all members that belong to `cohort` join the call `key` after a while; the last of the group starts it."""
+        """Let all members that belong to `cohort` join the call `key` after a while; the last of the group starts it.
+
+        Raises
+        ------
+        ValueError
+            If it is something else to the links than for those that have joined before.
+        """
         engine = cohort.engine
         call = self._open.get(key) or self.call(engine, name, key)
+        if not call.joined_ps:
+            call.course = course
+        elif call.course is not course and call.course.stints != course.stints:
+            raise ValueError(f'{cohort} joins a "{name}" of another course than other members of its {self.axis} group')
         now_ps = engine.now_ps
         joined_ps = call.joined_ps[cohort] = now_ps + head_ps
         call.ready_ps = max(call.ready_ps, joined_ps)
@@ -111,20 +121,20 @@ class Collective:
             del self._open[key]
             if call.ready_ps > now_ps:
                 complete = engine.environment.timeout(call.ready_ps - now_ps)
-                complete.callbacks.append(lambda _: self._line_up(engine, call, course))
+                complete.callbacks.append(lambda _: self._line_up(engine, call))
             else:
-                self._line_up(engine, call, course)
+                self._line_up(engine, call)
         return call
 
-    def _line_up(self, engine: Engine, call: Call, course: Course) -> None:
-        self._waiting.append((call, course))
+    def _line_up(self, engine: Engine, call: Call) -> None:
+        self._waiting.append(call)
         if len(self._waiting) == 1:
             self._start_first(engine)
 
     def _start_first(self, engine: Engine) -> None:
-        call, course = self._waiting[0]
+        call = self._waiting[0]
         call.start_ps = engine.now_ps
-        engine.carry(course, self.route, call)
+        engine.carry(call.course, self.route, call)
 
     def _end_first(self, _: simpy.Event) -> None:
         """Start the next collective, before anyone who waits for the one that is over goes on."""
