@@ -77,8 +77,19 @@ def test_what_is_nowhere_gets_near_matches(tmp_path: Path, word: str, message: s
     # neither a file nor a name
     (tmp_path / "trn3-million.yaml").touch()
     with pytest.raises(InputError) as error:
-        locate("scenarios", word, folder=tmp_path)
+        locate("scenarios", word, tmp_path / "elsewhere", tmp_path)
     assert error.value.problems[0].message == message
+
+
+@pytest.mark.parametrize("word", ["mine", "mien.yaml", "sub/mine", "./mine.yml"])
+def test_a_file_nearby_is_named(tmp_path: Path, word: str) -> None:
+    # who forgets the suffix, or mistypes the name of a file of his own
+    (tmp_path / "sub").mkdir()
+    for folder in (tmp_path, tmp_path / "sub"):
+        (folder / "mine.yaml").touch()
+    there = Path(word).parent / "mine.yaml"
+    with pytest.raises(InputError, match=f"there is a file {there}; unknown scenario"):
+        locate("scenarios", word, relative_to=tmp_path)
 
 
 @pytest.mark.parametrize("words", ["", ".", "~nobody-of-that-name/x", "x" * 5000, "a\0b", "../things/a", "a.yaml"])

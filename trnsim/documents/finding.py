@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trnsim.documents.names import refuse_unknown
+from trnsim.documents.names import nearest, refuse_unknown
 from trnsim.errors import InputError, Problem
 
 __all__ = ["data_folder", "existing", "locate", "names"]
@@ -80,8 +80,7 @@ def locate(kind: str, name_or_path: str, relative_to: Path | None = None, folder
     known = names(kind, where)
     if name_or_path in known:
         return next(file for suffix in _SUFFIXES if (file := where / f"{name_or_path}{suffix}").is_file())
-    is_directory = _at(name_or_path, relative_to) is not None
-    raise InputError([Problem("", _not_found(kind, name_or_path, known, is_directory=is_directory))], file=name_or_path)
+    raise InputError([Problem("", _not_found(kind, name_or_path, known, relative_to))], file=name_or_path)
 
 
 def _package_folder() -> Path:
@@ -98,10 +97,24 @@ def _at(path: str, relative_to: Path | None) -> Path | None:
         return None
 
 
-def _not_found(kind: str, name_or_path: str, known: tuple[str, ...], *, is_directory: bool) -> str:
+def _not_found(kind: str, name_or_path: str, known: tuple[str, ...], relative_to: Path | None) -> str:
     singular = kind[:-3] + "y" if kind.endswith("ies") else kind.removesuffix("s")
     stem = Path(name_or_path).name
     is_path = stem.endswith(_SUFFIXES) or "/" in name_or_path
+    is_directory = _at(name_or_path, relative_to) is not None
     reason = "a directory, not a file; " if is_directory else "no such file; " if is_path else ""
     word = next((stem.removesuffix(suffix) for suffix in _SUFFIXES if stem.endswith(suffix)), stem)
-    return reason + refuse_unknown(singular, word, known)
+    files = _files_beside(name_or_path, relative_to)
+    hint = "".join(f"there is a file {files[near]}; " for near in nearest(word, files, n=1))
+    return reason + hint + refuse_unknown(singular, word, known)
+
+
+def _files_beside(path: str, relative_to: Path | None) -> dict[str, str]:
+    """Return the files that lie where one was looked for: their stems, and how a user would write them."""
+    parent = Path(path).parent
+    folder = _at(str(parent), relative_to)
+    try:
+        found = sorted(folder.iterdir()) if folder else []
+    except OSError:  # no folder, or one that may not be looked into
+        return {}
+    return {file.stem: str(parent / file.name) for file in found if file.suffix in _SUFFIXES and file.is_file()}
