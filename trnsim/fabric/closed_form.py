@@ -24,7 +24,7 @@ from trnsim.topology.links import CORE_LINK
 from trnsim.topology.perturbations import Impairments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from trnsim.collectives import Arrangement, Pattern, Phase, Program
     from trnsim.fabric.price import Price
@@ -60,6 +60,14 @@ class LaidOut(NamedTuple):
     phases: Sequence[LaidPhase]
 
 
+class StruckServer(NamedTuple):
+    """A server with impaired links, the first member of a group there, and its chips as the place of the group has them."""
+
+    server: int
+    member: int
+    chips: tuple[tuple[int, int], ...]
+
+
 class Place(Record, eq=False):
     """Where groups lie that lie alike, and what operations cost there.
 
@@ -70,13 +78,12 @@ class Place(Record, eq=False):
     programs
         What has been laid on the links so far, by operation and algorithm.
     costs
-        What has been priced so far, by these and by the servers with impaired links and the first members there; equal
-        costs are one.
+        What has been priced so far, by these and by what there is of impaired servers; equal costs are one.
     """
 
     layout: Layout
     programs: dict[tuple[str, str], LaidOut] = field(default_factory=dict)
-    costs: dict[tuple[str, str, tuple[tuple[int, int], ...]], Cost] = field(default_factory=dict)
+    costs: dict[tuple[str, str, tuple[StruckServer, ...]], Cost] = field(default_factory=dict)
 
 
 class ClosedFormFabric(Record, eq=False, dict=True):
@@ -145,7 +152,7 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         return {}
 
     @cached_property
-    def _struck_of(self) -> dict[Group, dict[int, int]]:
+    def _struck_of(self) -> dict[Group, tuple[StruckServer, ...]]:
         return {}
 
     @cached_property
@@ -290,9 +297,7 @@ class ClosedFormFabric(Record, eq=False, dict=True):
 
     def _place(self, group: Group) -> Place:
         if group not in self._places:
-            layout = lay_out(group, self.placement)
-            if not self._struck_members(group):
-                layout = self._as_priced(layout)
+            layout = self._as_priced(lay_out(group, self.placement))
             self._places[group] = self._by_layout.setdefault(layout, Place(layout))
         return self._places[group]
 
@@ -312,12 +317,29 @@ class ClosedFormFabric(Record, eq=False, dict=True):
             return moved
         return layout.on_first_chips(math.gcd(chips, *blocks)) if layout.spread == 0 else layout
 
-    def _struck_members(self, group: Group) -> dict[int, int]:
+    def _struck_servers(self, group: Group) -> tuple[StruckServer, ...]:
+        """Return the servers of a group whose links are impaired."""
         if not self.impairments.of_links:
-            return {}
+            return ()
         if group not in self._struck_of:
-            self._struck_of[group] = self._struck.members(group)
+            layout = self._place(group).layout
+            self._struck_of[group] = tuple(
+                StruckServer(server, member, self._chips_there(group, member, layout))
+                for server, member in self._struck.members(group).items()
+            )
         return self._struck_of[group]
+
+    def _chips_there(self, group: Group, member: int, layout: Layout) -> tuple[tuple[int, int], ...]:
+        """Return the chips of a server as a layout has them, and as they are: those of a member and of all after it there."""
+        own = self.placement.slot(group.first + member * group.stride)
+        chips = {}
+        while (
+            member < group.size
+            and (slot := self.placement.slot(group.first + member * group.stride)).server == own.server
+        ):
+            chips[layout.slot(member).chip] = slot.chip
+            member += 1
+        return tuple(chips.items())
 
     def _program(self, op: str, algorithm: str, layout: Layout) -> Program:
         return program(op, algorithm, arrange(layout, self.cluster.server_topology.server))
@@ -338,8 +360,8 @@ class ClosedFormFabric(Record, eq=False, dict=True):
 
     def _cost(self, op: str, algorithm: str, group: Group) -> Cost:
         """Add up the phases of a program that has been laid out."""
-        place, struck = self._place(group), self._struck_members(group)
-        key = (op, algorithm, tuple(struck.items()))
+        place, struck = self._place(group), self._struck_servers(group)
+        key = (op, algorithm, struck)
         if key in place.costs:
             return place.costs[key]
         latency_s = 0.0
@@ -363,14 +385,19 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         place.costs[key] = self._costs[value]
         return place.costs[key]
 
-    def _slowest(self, traffic: Traffic, groups_per_chip: int, struck: Mapping[int, int]) -> tuple[str, float, float]:
+    def _slowest(
+        self, traffic: Traffic, groups_per_chip: int, struck: Sequence[StruckServer]
+    ) -> tuple[str, float, float]:
         """Return the kind of the slowest link of a step, its seconds per byte of a transfer, and the longest latency."""
-        numbers = {server: traffic.numbers[member % len(traffic.numbers)] for server, member in struck.items()}
-        kind, seconds = traffic.bottleneck(groups_per_chip, Counter(numbers.values()))
+        numbers = [traffic.numbers[each.member % len(traffic.numbers)] for each in struck]
+        kind, seconds = traffic.bottleneck(groups_per_chip, Counter(numbers))
         latency_s = traffic.latency_s
-        different = {(number, self._struck.wrongs(server)): server for server, number in numbers.items()}
-        for (number, _), server in different.items():
-            other, there, way_s = self._struck.bottleneck(traffic, number, server, groups_per_chip)
+        different = {
+            (number, each.chips, self._struck.wrongs(each.server)): each.server
+            for number, each in zip(numbers, struck, strict=True)
+        }
+        for (number, chips, _), server in different.items():
+            other, there, way_s = self._struck.bottleneck(traffic, number, server, dict(chips), groups_per_chip)
             latency_s = max(latency_s, way_s)
             if there > seconds:
                 kind, seconds = other, there

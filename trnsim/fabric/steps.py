@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trnsim.collectives import Everyone, Rotation, Shift
 from trnsim.fabric.meetings import Line, count_by_tier, count_everyone_by_tier, shift_lines
 from trnsim.fabric.traffic import Traffic
+from trnsim.parallel import Slot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from trnsim.collectives import Pattern
     from trnsim.fabric.layout import Layout
     from trnsim.fabric.paths import Paths
-    from trnsim.parallel import Slot
 
 __all__ = ["step_traffic", "transfer_traffic"]
 
@@ -57,8 +57,8 @@ def transfer_traffic(layout: Layout, source: int, target: int, paths: Paths, *, 
     if here.server == there.server:
         traffic.inside(here.server, here, there)
     else:
-        traffic.leaves(here.server, here.chip)
-        traffic.arrives(there.server, there.chip)
+        traffic.leave([here])
+        traffic.arrive([there])
         source, target = (slot.server * paths.chips + slot.chip for slot in (here, there))
         traffic.by_tier.update(count_by_tier([Line(source, target, step=0, pairs=1)], paths.blocks))
     return traffic
@@ -93,10 +93,10 @@ def _add_pattern(traffic: Traffic, layout: Layout, pattern: Pattern, window: int
             if here.server == there.server:
                 traffic.inside(here.server, here, there, times)
             else:
-                traffic.leaves(here.server, here.chip, times)
-                traffic.arrives(slots[target % window].server, there.chip, times)
                 crossing.append((source, target))
     if crossing:
+        traffic.leave([slots[source] for source, _ in crossing], times)
+        traffic.arrive([slots[target % window] for _, target in crossing], times)
         chips, blocks = traffic.paths.chips, traffic.paths.blocks
         copied = not _shifts(pattern, layout) or window == layout.size
         lines = _copied(layout, window, crossing, chips) if copied else _shifted(layout, pattern, crossing, chips)
@@ -144,8 +144,9 @@ def _add_everyone(traffic: Traffic, layout: Layout) -> None:
             traffic.inside(number, here[0], there[0], len(here) * len(there))
         if outside := layout.size - len(content):
             for chip, here in on_chip.items():
-                traffic.leaves(number, chip, len(here) * outside)
-                traffic.arrives(number, chip, len(here) * outside)
+                nic = [Slot(number, chip, 0)]
+                traffic.leave(nic, len(here) * outside)
+                traffic.arrive(nic, len(here) * outside)
     if not layout.in_one_server:
         endpoints = layout.endpoints(traffic.paths.chips, layout.size)
         traffic.by_tier.update(count_everyone_by_tier(endpoints, traffic.paths.chips, traffic.paths.blocks))

@@ -120,7 +120,9 @@ class Struck(Record, eq=False, dict=True):
                 found[rank % stride].append(rank)
         return self._outside[stride]
 
-    def bottleneck(self, traffic: Traffic, number: int, server: int, groups_per_chip: int) -> tuple[str, float, float]:
+    def bottleneck(
+        self, traffic: Traffic, number: int, server: int, chips: Mapping[int, int], groups_per_chip: int
+    ) -> tuple[str, float, float]:
         """Return the kind of the slowest link of a struck server, its seconds per byte of a transfer, and a latency.
 
         Parameters
@@ -131,10 +133,12 @@ class Struck(Record, eq=False, dict=True):
             The server of the traffic that is loaded as this one.
         server
             The struck server.
+        chips
+            Its chips, by those that the traffic has in their place.
         groups_per_chip
             Parallel groups that do the same on each chip.
         """
-        loads, doors, latency_s = self._loads(traffic, number, server)
+        loads, doors, latency_s = self._loads(traffic, number, server, chips)
         worst, slowest = 0.0, NIC
         shares = self._shares(server)
         for wire, transfers in loads.items():
@@ -149,18 +153,20 @@ class Struck(Record, eq=False, dict=True):
         return slowest, worst, latency_s
 
     def _loads(
-        self, traffic: Traffic, number: int, server: int
+        self, traffic: Traffic, number: int, server: int, chips: Mapping[int, int]
     ) -> tuple[Counter[Wire], Counter[tuple[int, bool]], float]:
         """Lay the transfers of a server on the wires and NICs that are left to it."""
         loads: Counter[Wire] = Counter()
         doors: Counter[tuple[int, bool]] = Counter()
         latency_s = 0.0
         for (source, target), transfers in traffic.between.get(number, {}).items():
-            wires, way_s = self._route(server, source, target)
+            here, there = (slot._replace(chip=chips[slot.chip]) for slot in (source, target))
+            wires, way_s = self._route(server, here, there)
             latency_s = max(latency_s, way_s)
             for wire in wires:
                 loads[wire] += transfers
-        for (chip, out), transfers in traffic.beyond.get(number, {}).items():
+        for (place, out), transfers in traffic.beyond.get(number, {}).items():
+            chip = chips[place]
             door = self._door(server, chip)
             doors[door, out] += transfers
             if door != chip:

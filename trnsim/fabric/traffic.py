@@ -11,7 +11,7 @@ from trnsim.fabric.paths import NIC
 from trnsim.topology.links import CORE_LINK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from trnsim.fabric.paths import Paths, Wire
     from trnsim.parallel import Slot
@@ -63,18 +63,21 @@ class Traffic(Struct):
         if self.is_kept:
             self.between.setdefault(server, Counter())[source, target] += transfers
 
-    def leaves(self, server: int, chip: int, transfers: int = 1) -> None:
-        """Add transfers that go out through the NIC of a chip."""
-        self._over_nic(server, chip, out=True, transfers=transfers)
+    def leave(self, slots: Iterable[Slot], times: int = 1) -> None:
+        """Add transfers that go out through the NICs of the chips at some places, from each so many times."""
+        self._over_nics(slots, times, out=True)
 
-    def arrives(self, server: int, chip: int, transfers: int = 1) -> None:
-        """Add transfers that come in through the NIC of a chip."""
-        self._over_nic(server, chip, out=False, transfers=transfers)
+    def arrive(self, slots: Iterable[Slot], times: int = 1) -> None:
+        """Add transfers that come in through the NICs of the chips at some places, to each so many times."""
+        self._over_nics(slots, times, out=False)
 
-    def _over_nic(self, server: int, chip: int, *, out: bool, transfers: int) -> None:
-        self.loads[server, self.paths.nic(chip, out=out)] += transfers
-        if self.is_kept:
-            self.beyond.setdefault(server, Counter())[chip, out] += transfers
+    def _over_nics(self, slots: Iterable[Slot], times: int, *, out: bool) -> None:
+        counted = Counter((slot.server, slot.chip) for slot in slots)
+        nics = {chip: self.paths.nic(chip, out=out) for chip in {chip for _, chip in counted}}
+        for (server, chip), transfers in counted.items():
+            self.loads[server, nics[chip]] += transfers * times
+            if self.is_kept:
+                self.beyond.setdefault(server, Counter())[chip, out] += transfers * times
 
     @property
     def latency_s(self) -> float:

@@ -29,12 +29,14 @@ Bound = Literal["low", "value", "high"]
 class Machine(Record):
     """Where the ranks of a scenario are, what joins them, what is impaired, and by which perturbation.
 
+    `fabric` has the links as they are and `healthy` as they were to be, which is the same one where no link is impaired;
     `chunk` follows single messages, where that is asked for.
     """
 
     mesh: Mesh
     placement: Placement
     cluster: ClusterTopology
+    healthy: ClosedFormFabric
     fabric: ClosedFormFabric
     impairments: Impairments
     hits: Mapping[str, Hits]
@@ -78,10 +80,13 @@ def build_machine(scenario: Scenario, like: Machine | None = None) -> Machine:
     topology = like.cluster if like else cluster_topology(cluster.server, cluster.servers, cluster.fabric)
     places = Places(cluster.server, cluster.servers, topology.fabric)
     impairments, hits = impair(scenario.perturbations, places, scenario.run.seed)
-    is_as_before = like is not None and like.impairments.links == impairments.links
-    fabric = like.fabric if like and is_as_before else ClosedFormFabric(topology, placement, impairments)
+    healthy = like.healthy if like else ClosedFormFabric(topology, placement)
+    if like and like.impairments.links == impairments.links:
+        fabric = like.fabric
+    else:
+        fabric = ClosedFormFabric(topology, placement, impairments) if impairments.of_links else healthy
     chunk = _chunk(topology, fabric) if scenario.run.fidelity == "chunk" else None
-    return Machine(mesh, placement, topology, fabric, impairments, hits, chunk)
+    return Machine(mesh, placement, topology, healthy, fabric, impairments, hits, chunk)
 
 
 def _chunk(topology: ClusterTopology, fabric: ClosedFormFabric) -> ChunkFabric:
