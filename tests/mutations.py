@@ -114,6 +114,13 @@ MUTATIONS = (
         f"{COUNTER}::test_a_degraded_link_inside_a_server_tells_its_replica_apart",
     ),
     Mutation(
+        "groups that lie alike have the impaired links of the first of them",
+        "fabric/closed_form.py",
+        "chips[layout.slot(member).chip] = slot.chip",
+        "chips[layout.slot(member).chip] = layout.slot(member).chip",
+        "fabric/test_laws.py::test_groups_that_lie_alike_are_priced_as_one",
+    ),
+    Mutation(
         "replicas without their slow chips",
         "training/replicas.py",
         "wrong.speeds if wrong else ()",
