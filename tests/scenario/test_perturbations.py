@@ -33,6 +33,9 @@ CHIPS = {"name": "slow", "of": "chips"}
         ({**CHIPS, "speed": 0.5, "at": ["server 16"]}, "at[0]", "they are server 0 to server 15"),
         ({**CHIPS, "speed": 0.5, "at": ["sever 3/chip 1"]}, "at[0]", "did you mean one like server 0/chip 0"),
         ({**CHIPS, "speed": 0.5, "at": ["server 3/chip 144"]}, "at[0]", "chip 0 to chip 143"),
+        ({**CHIPS, "speed": 0.5, "at": ["server ٣/chip 1"]}, "at[0]", "no such place"),
+        ({**CHIPS, "speed": 0.5, "at": ["server " + "9" * 5000]}, "at[0]", "no such place"),
+        ({**CHIPS, "speed": 1e-7, "count": 1}, "speed", "at least 1e-06"),
         ({**CHIPS, "failed": True, "count": 1}, "failed", "stops the job"),
         ({**CHIPS, "speed": 0.5, "count": 1, "each": "pod"}, "each", "choose from chip, instance, sled, rack, server"),
         ({"name": "a", "of": "chip", "speed": 0.5, "count": 1}, "of", "did you mean chips"),
@@ -106,3 +109,23 @@ def test_drawn_speeds_lie_in_their_range(base: Callable[..., Scenario]) -> None:
     assert len(found) == 1152
     assert 0.7 <= min(found.values()) < 0.71
     assert 0.89 < max(found.values()) <= 0.9
+
+
+def test_a_perturbation_strikes_each_link_once(base: Callable[..., Scenario]) -> None:
+    # A cable lies in the places of both its chips; with every chip struck each cable has the speed that is written, and what
+    # is struck is counted once, however its place is spelt.
+    from trnsim.simulation.machine import build_machine
+
+    def struck(*tables: dict[str, Any]) -> tuple[list[int], set[float]]:
+        machine = build_machine(base(entries(*tables)))
+        hits = [machine.hits[table["name"]].struck for table in tables]
+        return hits, {share for of in machine.impairments.cables.values() for share in of.values()}
+
+    cables = {"name": "old", "of": "sled-switch", "speed": 0.5}
+    assert struck({**cables, "fraction": 1}) == struck({**cables, "fraction": 1, "each": "chip"}) == ([2304], {0.5})
+    spellings = ["server 0/chip 1", "server 0/sled 0", "server 0/chip 1-sled 0", "server 0/sled 0-chip 1"]
+    assert struck({**cables, "at": spellings}) == ([4], {0.5})
+    assert struck({**cables, "at": ["server 0"]}, {**cables, "name": "older", "at": ["server 0"]}) == (
+        [144, 144],
+        {0.25},
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 
@@ -12,6 +12,9 @@ from trnsim.topology.draws import Lognormal, Uniform
 __all__ = ["PerturbationTable", "Speed"]
 
 Speed = float | InstanceOf[Uniform] | InstanceOf[Lognormal]
+
+LEAST_SPEED: Final = 1e-6
+"""What is left of less than that has failed, and would make runs longer than clocks count."""
 
 _DISTRIBUTIONS: dict[str, tuple[str, ...]] = {"uniform": ("low", "high"), "lognormal": ("median_excess", "sigma")}
 
@@ -23,6 +26,8 @@ def _speed(value: Any) -> Any:
         raise ValueError("a number, or a table such as {distribution: uniform, low: 0.8, high: 0.95}, is due")
     if value <= 0:
         raise ValueError("a share above 0 of the healthy speed is due; a link without any is written failed: true")
+    if value < LEAST_SPEED:
+        raise ValueError(f"the share of the healthy speed that is left is at least {LEAST_SPEED:g}")
     if value > 1:
         raise ValueError(
             "the share of the healthy speed that is left is at most 1; "
@@ -43,8 +48,8 @@ def _distribution(value: dict[str, Any]) -> Uniform | Lognormal:
         raise ValueError(f"a {name} distribution has the keys distribution, {' and '.join(keys)}, the last two numbers")
     first, second = float(numbers[0]), float(numbers[1])  # type: ignore[arg-type]  # they are numbers
     if name == "uniform":
-        if not 0 < first <= second <= 1:
-            raise ValueError(f"speeds from {first:g} to {second:g}: 0 < low <= high <= 1 is due")
+        if not LEAST_SPEED <= first <= second <= 1:
+            raise ValueError(f"speeds from {first:g} to {second:g}: {LEAST_SPEED:g} <= low <= high <= 1 is due")
         return Uniform(first, second)
     if not (0 < first <= 1000 and 0 <= second <= 10):
         raise ValueError("0 < median_excess <= 1000 and 0 <= sigma <= 10 is due")
@@ -68,7 +73,7 @@ class PerturbationTable(Table):
         Speed | None, BeforeValidator(_speed), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "object"}]})
     ] = Field(
         default=None,
-        description="share of the healthy speed that is left, above 0 and at most 1, of FLOPs and HBM bytes or of bandwidth; "
+        description="share of the healthy speed that is left, from 1e-6 to 1, of FLOPs and HBM bytes or of bandwidth; "
         "or a table: {distribution: uniform, low, high} or {distribution: lognormal, median_excess, sigma}",
     )
     failed: bool = Field(
@@ -85,6 +90,6 @@ class PerturbationTable(Table):
     )
     each: str | None = Field(
         default=None,
-        description="what is drawn: chip, instance, sled, rack or server, with all its chips or links of the kind; by default single "
-        "chips or links",
+        description="what is drawn: chip, instance, sled, rack or server, with all its chips or links of the kind, each struck once; by "
+        "default single chips or links",
     )

@@ -97,6 +97,9 @@ class _Strike(NamedTuple):
 def impair(perturbations: Iterable[Perturbation], places: Places, seed: int) -> tuple[Impairments, dict[str, Hits]]:
     """Find what perturbations strike; where several strike the same, their speeds are multiplied.
 
+    A perturbation strikes each chip or link once: what lies in two of its places, such as a cable between two chips, has
+    the lower of their speeds.
+
     Parameters
     ----------
     perturbations
@@ -125,12 +128,15 @@ def impair(perturbations: Iterable[Perturbation], places: Places, seed: int) -> 
     hits = {}
     for perturbation in perturbations:
         strikes = list(_strikes(perturbation, places, seed))
-        found = speeds.setdefault(perturbation.of, {})
+        struck: dict[Hashable, float] = {}
         for strike in strikes:
             for target in strike.targets:
-                found[target] = found.get(target, 1.0) * strike.speed
+                struck[target] = min(struck.get(target, 1.0), strike.speed)
+        found = speeds.setdefault(perturbation.of, {})
+        for target, speed in struck.items():
+            found[target] = found.get(target, 1.0) * speed
         names = tuple(strike.place for strike in islice(strikes, _NAMED))
-        hits[perturbation.name] = Hits(sum(len(strike.targets) for strike in strikes), names)
+        hits[perturbation.name] = Hits(len(struck), names)
     return _sorted_out(speeds), hits
 
 

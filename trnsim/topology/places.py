@@ -21,8 +21,9 @@ __all__ = ["CHIPS", "Cable", "Places", "Trunk"]
 
 CHIPS: Final = "chips"
 
-_PLACE = re.compile(r"(?:server (\d+))(?:/(\w+) (\d+))?")
-_CABLE = re.compile(r"server (\d+)/(\w+ \d+)-(\w+ \d+)")
+_NUMBER = "[0-9]{1,18}"
+_PLACE = re.compile(rf"server ({_NUMBER})(?:/(\w+) ({_NUMBER}))?")
+_CABLE = re.compile(rf"server ({_NUMBER})/(\w+ {_NUMBER})-(\w+ {_NUMBER})")
 
 
 class Cable(NamedTuple):
@@ -179,7 +180,7 @@ class Places(Record, eq=False, dict=True):
         tier = self.trunks[kind]
         groups, (word, _, number) = self.count(kind), place.strip().partition(" ")
         tier_name = self.name(kind, 0).partition(" ")[0]
-        if word != tier_name or not number.isdecimal() or int(number) >= groups:
+        if word != tier_name or not re.fullmatch(_NUMBER, number) or int(number) >= groups:
             raise ValueError(f"a switch group of {kind} is due: {_first_to_last(tier_name, groups)}")
         return Trunk(tier, int(number))
 
