@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -15,7 +17,6 @@ from trnsim.results import TABLES, json_text, trace_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from trnsim.results import Result
 
@@ -100,6 +101,20 @@ def test_run_says_what_the_system_refuses(
     monkeypatch.setattr(simulation, "simulate", simulate, raising=False)
     assert trnsim("run", "base", "--json", str(folder / "a.json")) == 2
     assert f"cannot write {folder / 'a.json'}: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write_text(path: Path, text: str, **_: object) -> int:
+        path.write_bytes(text[:9].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(simulation, "simulate", lambda _: RESULTS["base"], raising=False)
+    monkeypatch.setattr(Path, "write_text", write_text)
+    assert trnsim("run", "base", "--json", str(tmp_path / "a.json")) == 2
+    assert f"cannot write {tmp_path / 'a.json'}: No space left on device" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ __all__ = [
 STDOUT = Path("-")
 
 _FIGURES = (".png", ".svg", ".pdf")
+
+_CUT_SHORT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What the system says when only a part of a file could be written."""
 
 
 class Drawing(Protocol):
@@ -74,10 +78,12 @@ def make_directory(directory: Path) -> None:
 
 @contextmanager
 def _sentences(target: Path) -> Iterator[None]:
-    """Turn a refusal of the system into a sentence."""
+    """Turn a refusal of the system into a sentence, and leave no part of a file behind."""
     try:
         yield
     except OSError as error:
+        if error.errno in _CUT_SHORT and target.is_file():
+            target.unlink(missing_ok=True)
         raise click.UsageError(f"cannot write {target}: {error.strerror}") from None
 
 
