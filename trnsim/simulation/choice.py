@@ -137,7 +137,8 @@ class Chooser:
             return self._by_name_only[name]
         plan = self._program(name, 1)
         if (transfers := len(plan.phases) * plan.ranks) > _MOST_TRANSFERS:
-            return f"{len(plan.phases):,} different steps of {plan.ranks:,} ranks, {transfers:,} in all, are too many to try"
+            steps = f"{len(plan.phases):,} different steps of {plan.ranks:,} ranks, {transfers:,} in all"
+            return f"{steps}, are too many to try; it may be faster, and --algorithm {name} prices it alone"
         try:
             for phase in plan.phases[:1]:
                 self._fabrics.of(plan).loads(phase)
