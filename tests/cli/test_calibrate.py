@@ -23,9 +23,8 @@ def test_a_scenario_takes_the_family_of_one_step(tmp_path: Path, capsys: pytest.
         trnsim("calibrate", "--measured", str(table(tmp_path, step)), "--family", "megatron-a100", "-o", str(mine)) == 0
     )
     shown = capsys.readouterr().out
-    assert shown.startswith(
-        "megatron-a100: 1 numbers fitted to 1 measured steps (1 of korthikanti22)\n  gemm_efficiency"
-    )
+    assert shown.startswith("megatron-a100: 1 number fitted to 1 measured step (1 of korthikanti22)\n  gemm_efficiency")
+    assert "and no deviation: there are no more steps than numbers" in shown
     assert "no measurement of its error" in shown
     assert load_family(str(mine)).fitted == ("gemm_efficiency",)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trnsim.study import Calibration
+    from trnsim.study.calibration import Fitted
 
 __all__ = ["calibration_text"]
 
@@ -13,10 +14,23 @@ __all__ = ["calibration_text"]
 def calibration_text(found: Calibration) -> str:
     """Write the numbers of a fit with their deviations, the rows behind them, and how far off steps are."""
     sets = ", ".join(f"{count} of {name}" for name, count in found.sets.items())
-    lines = [f"{found.family}: {len(found.numbers)} numbers fitted to {len(found.rows)} measured steps ({sets})"]
-    lines += [f"  {key:<22} {number.value:.4g} +- {number.deviation:.2g}" for key, number in found.numbers.items()]
+    numbers, steps = _counted(len(found.numbers), "number"), _counted(len(found.rows), "measured step")
+    lines = [f"{found.family}: {numbers} fitted to {steps} ({sets})"]
+    lines += [f"  {key:<22} {number.value:.4g} {_spread(number)}" for key, number in found.numbers.items()]
     lines += [
         f"  error, {regime}: {100 * judged.error:.1f} % on {judged.rows} rows {judged.of}"
         for regime, judged in found.errors.items()
     ] or ["  no measurement of its error"]
     return "\n".join([*lines, ""])
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _spread(number: Fitted) -> str:
+    return (
+        "and no deviation: there are no more steps than numbers"
+        if number.deviation is None
+        else f"+- {number.deviation:.2g}"
+    )

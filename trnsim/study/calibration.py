@@ -55,10 +55,10 @@ SHARES: Final = frozenset({"gemm_efficiency", "memory_efficiency", "interference
 
 
 class Fitted(Record):
-    """A fitted number: its value, in SI units, and one standard deviation."""
+    """A fitted number: its value, in SI units, and one standard deviation; None where as many numbers as steps were fitted."""
 
     value: float
-    deviation: float
+    deviation: float | None
 
 
 class Judged(Record):
@@ -212,13 +212,13 @@ class Solver(Record):
 
         begin = np.minimum(np.ones(len(first)), upper * (1 - 2 * _STEP))
         best = least_squares(residuals, begin, bounds=(0, upper), diff_step=_STEP, xtol=1e-3, ftol=1e-4, max_nfev=12)
-        freedom = max(1, len(tasks) - len(self.keys))
+        values = dict(zip(self.keys, map(float, best.x * first), strict=True))
+        freedom = len(tasks) - len(self.keys)
+        if freedom <= 0:
+            return {key: Fitted(value, None) for key, value in values.items()}
         covariance = np.linalg.pinv(best.jac.T @ best.jac) * 2 * best.cost / freedom
-        deviations = np.sqrt(np.diag(covariance)) * first
-        return {
-            key: Fitted(float(value), float(deviation))
-            for key, value, deviation in zip(self.keys, best.x * first, deviations, strict=True)
-        }
+        deviations = map(float, np.sqrt(np.diag(covariance)) * first)
+        return {key: Fitted(values[key], deviation) for key, deviation in zip(self.keys, deviations, strict=True)}
 
     def log_ratios(self, tasks: Sequence[Task], numbers: Mapping[str, float]) -> NDArray[np.float64]:
         """Return the logarithms of predicted over measured times."""

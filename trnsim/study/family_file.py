@@ -55,10 +55,13 @@ def _name_of_source(found: Calibration, base: str) -> str:
 
 
 def _written(key: str, number: Fitted, rows: int) -> dict[str, Any]:
-    """Write a number with one deviation to either side; one step leaves no deviation."""
+    """Write a number with one deviation to either side, if there is one."""
     value = {"value": _with_unit(key, number.value), "kind": "inferred"}
-    if rows == 1:
-        return {**value, "note": "fitted to one step"}
+    if number.deviation is None:
+        return {
+            **value,
+            "note": "fitted to one step" if rows == 1 else f"fitted to {rows} steps, which leave no deviation",
+        }
     low, high = max(number.value / 10, number.value - number.deviation), number.value + number.deviation
     if key.endswith(("efficiency", "fraction")):
         high = min(1.0, high)
