@@ -115,9 +115,9 @@ MUTATIONS = (
     ),
     Mutation(
         "groups that lie alike have the impaired links of the first of them",
-        "fabric/closed_form.py",
-        "chips[layout.slot(member).chip] = slot.chip",
-        "chips[layout.slot(member).chip] = layout.slot(member).chip",
+        "fabric/struck.py",
+        "chips[layout.slot(later).chip] = slot.chip",
+        "chips[layout.slot(later).chip] = layout.slot(later).chip",
         "fabric/test_laws.py::test_groups_that_lie_alike_are_priced_as_one",
     ),
     Mutation(

@@ -16,7 +16,7 @@ from trnsim.fabric.layout import Layout, arrange, lay_out, renumbered
 from trnsim.fabric.paths import Paths
 from trnsim.fabric.price import MESSAGE, Cost
 from trnsim.fabric.steps import step_traffic, transfer_traffic
-from trnsim.fabric.struck import Struck
+from trnsim.fabric.struck import Struck, StruckServer
 from trnsim.hardware import StarScaleUp
 from trnsim.parallel import Group
 from trnsim.record import Record
@@ -58,14 +58,6 @@ class LaidOut(NamedTuple):
 
     algorithm: str
     phases: Sequence[LaidPhase]
-
-
-class StruckServer(NamedTuple):
-    """A server with impaired links, the first member of a group there, and its chips as the place of the group has them."""
-
-    server: int
-    member: int
-    chips: tuple[tuple[int, int], ...]
 
 
 class Place(Record, eq=False):
@@ -322,24 +314,8 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         if not self.impairments.of_links:
             return ()
         if group not in self._struck_of:
-            layout = self._place(group).layout
-            self._struck_of[group] = tuple(
-                StruckServer(server, member, self._chips_there(group, member, layout))
-                for server, member in self._struck.members(group).items()
-            )
+            self._struck_of[group] = self._struck.servers_of(group, self._place(group).layout)
         return self._struck_of[group]
-
-    def _chips_there(self, group: Group, member: int, layout: Layout) -> tuple[tuple[int, int], ...]:
-        """Return the chips of a server as a layout has them, and as they are: those of a member and of all after it there."""
-        own = self.placement.slot(group.first + member * group.stride)
-        chips = {}
-        while (
-            member < group.size
-            and (slot := self.placement.slot(group.first + member * group.stride)).server == own.server
-        ):
-            chips[layout.slot(member).chip] = slot.chip
-            member += 1
-        return tuple(chips.items())
 
     def _program(self, op: str, algorithm: str, layout: Layout) -> Program:
         return program(op, algorithm, arrange(layout, self.cluster.server_topology.server))
@@ -393,11 +369,11 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         kind, seconds = traffic.bottleneck(groups_per_chip, Counter(numbers))
         latency_s = traffic.latency_s
         different = {
-            (number, each.chips, self._struck.wrongs(each.server)): each.server
+            (number, each.chips, self._struck.wrongs(each.number)): (number, each)
             for number, each in zip(numbers, struck, strict=True)
         }
-        for (number, chips, _), server in different.items():
-            other, there, way_s = self._struck.bottleneck(traffic, number, server, dict(chips), groups_per_chip)
+        for number, server in different.values():
+            other, there, way_s = self._struck.bottleneck(traffic, number, server, groups_per_chip)
             latency_s = max(latency_s, way_s)
             if there > seconds:
                 kind, seconds = other, there

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.fabric.paths import NIC
 from trnsim.record import Record
@@ -16,6 +16,7 @@ from trnsim.topology.places import Trunk
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
+    from trnsim.fabric.layout import Layout
     from trnsim.fabric.paths import Paths, Wire
     from trnsim.fabric.traffic import Traffic
     from trnsim.parallel import Group, Placement, Slot
@@ -24,7 +25,18 @@ if TYPE_CHECKING:
 
     Route = tuple[tuple[Wire, ...], float]
 
-__all__ = ["Struck"]
+__all__ = ["Struck", "StruckServer"]
+
+
+class StruckServer(NamedTuple):
+    """A server with impaired links as a group has it: its number, the first member there, and its chips.
+
+    Each chip comes as a layout that costs the same has it, and as it is.
+    """
+
+    number: int
+    member: int
+    chips: tuple[tuple[int, int], ...]
 
 
 class Struck(Record, eq=False, dict=True):
@@ -112,6 +124,23 @@ class Struck(Record, eq=False, dict=True):
                 found[server] = member
         return found
 
+    def servers_of(self, group: Group, layout: Layout) -> tuple[StruckServer, ...]:
+        """Return the struck servers of a group that is priced in a layout."""
+        return tuple(
+            StruckServer(server, member, self._chips_of(server, group, member, layout))
+            for server, member in self.members(group).items()
+        )
+
+    def _chips_of(self, server: int, group: Group, member: int, layout: Layout) -> tuple[tuple[int, int], ...]:
+        """Pair the chips of a server, from that of a group's first member there on."""
+        chips = {}
+        for later in range(member, group.size):
+            slot = self.placement.slot(group.first + later * group.stride)
+            if slot.server != server:
+                break
+            chips[layout.slot(later).chip] = slot.chip
+        return tuple(chips.items())
+
     def _ranks_outside(self, stride: int) -> Mapping[int, list[int]]:
         """Return the ranks whose way to other servers is impaired, in order, by what is left of their numbers over a stride."""
         if stride not in self._outside:
@@ -121,7 +150,7 @@ class Struck(Record, eq=False, dict=True):
         return self._outside[stride]
 
     def bottleneck(
-        self, traffic: Traffic, number: int, server: int, chips: Mapping[int, int], groups_per_chip: int
+        self, traffic: Traffic, number: int, struck: StruckServer, groups_per_chip: int
     ) -> tuple[str, float, float]:
         """Return the kind of the slowest link of a struck server, its seconds per byte of a transfer, and a latency.
 
@@ -131,14 +160,13 @@ class Struck(Record, eq=False, dict=True):
             Of a step, with its transfers by place.
         number
             The server of the traffic that is loaded as this one.
-        server
+        struck
             The struck server.
-        chips
-            Its chips, by those that the traffic has in their place.
         groups_per_chip
             Parallel groups that do the same on each chip.
         """
-        loads, doors, latency_s = self._loads(traffic, number, server, chips)
+        server = struck.number
+        loads, doors, latency_s = self._loads(traffic, number, server, dict(struck.chips))
         worst, slowest = 0.0, NIC
         shares = self._shares(server)
         for wire, transfers in loads.items():
