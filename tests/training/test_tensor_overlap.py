@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import simulate_small
 
-from trnsim.engine import Transfer
+from trnsim.engine import Activity, Transfer
 from trnsim.training import Rates, stage_passes
 from trnsim.workload import Block, Exchange, Work
 
@@ -37,20 +37,17 @@ def layer(matmul: int) -> Block:
     return Block("layer", (GATHER, up, between, down, SCATTER), (), (), 1, 0)
 
 
+def forward(matmul: int, ranks: int, collective_s: float, rates: Rates = UNIT, pace: Rates = UNIT) -> Activity:
+    """Return the forward pass of one such layer, whose collectives take that long, half of it on links."""
+    transfer = Transfer(collective_s, {"link": collective_s / 2})
+    passes = stage_passes([layer(matmul)], rates, lambda _: transfer, [], recompute="none", ring_ranks=ranks, pace=pace)
+    return passes.forward
+
+
 @given(st.integers(2, 64), st.integers(1, 100), st.floats(0.5, 300.0))
 def test_all_but_one_of_the_parts_of_a_matmul_hide_a_collective(ranks: int, matmul: int, collective_s: float) -> None:
     # Exposed: max(0, T - (t-1)/t x matmul), twice; the links are as busy as without a ring.
-    ring, alone = (
-        stage_passes(
-            [layer(matmul)],
-            UNIT,
-            lambda _: Transfer(collective_s, {"link": collective_s / 2}),
-            [],
-            recompute="none",
-            ring_ranks=n,
-        ).forward
-        for n in (ranks, 1)
-    )
+    ring, alone = (forward(matmul, n, collective_s) for n in (ranks, 1))
     exposed = sum(part.duration_s for part in ring.parts if part.heading == "exposed_tp")
     assert exposed == pytest.approx(2 * max(0.0, collective_s - (ranks - 1) / ranks * matmul))
     assert sum(part.duration_s for part in ring.parts if part.heading == "compute") == 2 * matmul + 7
@@ -67,18 +64,7 @@ def test_a_group_has_its_links_alike_however_fast_each_rank_is(
 ) -> None:
     # One collective is on the links once: who is faster waits for the slowest, whose matmul hides most of it.
     slow = UNIT.at_speed(speed)
-    of_fast, of_slow = (
-        stage_passes(
-            [layer(matmul)],
-            rates,
-            lambda _: Transfer(collective_s, {"link": collective_s / 2}),
-            [],
-            recompute="none",
-            ring_ranks=ranks,
-            pace=slow,
-        ).forward
-        for rates in (UNIT, slow)
-    )
+    of_fast, of_slow = (forward(matmul, ranks, collective_s, rates, slow) for rates in (UNIT, slow))
     assert of_fast.joint_course.stints == of_slow.joint_course.stints
     assert of_fast.duration_ps == of_slow.duration_ps == of_fast.joint_course.duration_ps
     assert sum(part.duration_s for part in of_fast.parts if part.heading == "compute") == pytest.approx(2 * matmul + 7)
