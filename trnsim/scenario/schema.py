@@ -316,7 +316,8 @@ class CollectivesTable(Table):
         AlgorithmTable, BeforeValidator(read_algorithms), WithJsonSchema({"type": ["string", "object"]})
     ] = Field(
         default_factory=lambda: read_algorithms("auto"),
-        description="auto (the fastest), the name of an algorithm, or a table: {all-reduce: {server: ring, cluster: auto}}",
+        description="auto (the fastest of direct, recursive-halving-doubling, ring and hierarchical), the name of an algorithm, or a table: "
+        "{all-reduce: {server: ring, cluster: auto}}",
     )
     policy: Annotated[str, Choice("fastest", "neuron")] = Field(
         default="fastest",
