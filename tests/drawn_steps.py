@@ -15,7 +15,9 @@ from trnsim.engine import Engine, refine
 from trnsim.errors import InputError
 from trnsim.fabric import Price, Task
 from trnsim.simulation.machine import build_machine, build_rates, build_step
-from trnsim.training import Communication, RankPrices, Rates, Steady, fold, populate, sharing_groups, slow_ranks
+from trnsim.training import Bodies, Communication, RankPrices, Rates, Steady, fold, populate, sharing_groups, slow_ranks
+from trnsim.training.communication import Coordinates
+from trnsim.training.replicas import ReplicaClass, Replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -220,3 +222,29 @@ def of_drawn_prices(
 busy_times = st.dictionaries(st.sampled_from(["efa", "sled"]), st.integers(1, 60), min_size=1, max_size=2)
 palettes = st.lists(st.builds(drawn_price, st.integers(0, 15), busy_times), min_size=1, max_size=5)
 speeds = st.sampled_from([1e21, 5e21, 1e24])
+
+
+class Apart(Replicas):
+    """Replicas of which no two sit alike."""
+
+    def __init__(self, spec: StepSpec, *_: object) -> None:
+        self._spec = spec
+        self.classes = [ReplicaClass(replica, 1, replica) for replica in range(spec.mesh.size("dp"))]
+
+    @property
+    def likes(self) -> list[int]:
+        return [each.like for each in self.classes]
+
+    def class_of(self, replica: int) -> int:
+        return replica
+
+    def payer(self, tensor: int, stage: int, like: int) -> Coordinates:
+        return Coordinates(tensor, stage, like)
+
+
+def new_bodies(*, links_are_shared: bool) -> Bodies:
+    return Bodies(
+        lambda start_ps: Engine(links_are_shared=links_are_shared, start_ps=start_ps),
+        links_are_shared=links_are_shared,
+        replays=True,
+    )

@@ -21,6 +21,7 @@ REPLICAS = "training/test_replicas.py"
 LINKS = "engine/test_shared_links.py"
 STEADY = "training/test_steady.py"
 TEAMS = "training/test_teams.py"
+PATH = "training/test_critical_path.py"
 REPLAY = "training/test_replay.py"
 VIEWS = "training/test_views.py"
 
@@ -595,6 +596,41 @@ MUTATIONS = (
         "played.zero_ps, played.starts_ps[number])",
         "played.zero_ps)",
         f"{VIEWS}::test_drawn_views",
+    ),
+    Mutation(
+        "the critical path goes on with the first of a group instead of the last to come",
+        "training/critical_path.py",
+        "if joined_ps == call.ready_ps), None)",
+        "), None)",
+        f"{PATH}::test_drawn_paths",
+    ),
+    Mutation(
+        "the critical path forgets that collectives of a group follow each other",
+        "training/critical_path.py",
+        "            call = self._call_before(came, call, is_joined=last is not None)\n",
+        "            call = None\n",
+        f"{PATH}::test_collectives_that_queue_follow_each_other",
+    ),
+    Mutation(
+        "the critical path takes a message from when its receiver waited for it",
+        "training/critical_path.py",
+        "self._begun_ps(sender, sent, row.end_ps), row.end_ps)",
+        "row.ready_ps, row.end_ps)",
+        f"{PATH}::test_drawn_paths",
+    ),
+    Mutation(
+        "what goes round a failed link meets nobody there",
+        "fabric/struck.py",
+        "(transfers + others[wire])",
+        "transfers",
+        "fabric/test_laws.py::test_what_goes_round_a_failed_link_meets_what_others_send_there",
+    ),
+    Mutation(
+        "a NIC that two chips use carries what one of them sends",
+        "fabric/struck.py",
+        "(transfers + others[chip, out])",
+        "transfers",
+        "fabric/test_laws.py::test_a_failed_nic_costs_what_two_chips_with_one_pay",
     ),
 )
 

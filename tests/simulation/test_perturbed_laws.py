@@ -100,6 +100,7 @@ def check_folding(folder: Path, small_switches: Path, machine: dict[str, Any]) -
         other = simulate_small(folder, **machine, cluster__fabric=small_switches, **run)
         assert folded.provenance.fingerprint == other.provenance.fingerprint
         assert (folded.step, folded.links) == (other.step, other.links)
+        assert folded.derived.get("pace") == other.derived.get("pace")
         assert [cost.cost_s for cost in folded.perturbations] == [cost.cost_s for cost in other.perturbations]
 
 
@@ -167,6 +168,57 @@ def test_a_failed_link_is_gone_round(folder: Path) -> None:
     dead = json.dumps([{"name": "dead", "of": "neuronlink-xy", "failed": True, "at": ["server 0/chip 0-chip 1"]}])
     healthy, broken = simulate_small(folder, **torus), simulate_small(folder, **torus, perturbations=dead)
     assert broken.step.breakdown_s.exposed_tp > healthy.step.breakdown_s.exposed_tp
+
+
+WIDE = {"cluster__servers": 2, "layout__tp": 2, "layout__pp": 1, "layout__dp": 144, "training__global_batch": 144}
+TORUS = {"cluster__server": "trn2.48xlarge", "layout__tp": 4, "layout__pp": 2, "layout__dp": 2}
+
+
+@pytest.mark.parametrize("fidelity", ["flow", "closed_form"])
+@pytest.mark.parametrize(
+    ("machine", "entry", "said"),
+    [
+        (WIDE, ("chips", 0.5, "server 1/chip 3"), "server 1/chip 3 at 0.5 of its speed (work of stage 0, about "),
+        (WIDE, ("efa", 0.1, "server 1/chip 0"), "efa of server 1/chip 0 at 0.1 of its bandwidth (gradients of stage 0"),
+        (WIDE, ("efa", 0.0, "server 1/chip 0"), "efa of server 1/chip 0, which has failed ("),
+        (WIDE, ("tor-leaf", 0.1, "tor 1"), "tor-leaf of tor 1 at 0.1 of its bandwidth (gradients of stage 0"),
+        (
+            TORUS,
+            ("neuronlink-xy", 0.1, "server 0/chip 4-chip 5"),
+            "server 0/chip 4-chip 5 at 0.1 of its bandwidth (tensor collectives of stage 1",
+        ),
+        (
+            TORUS,
+            ("neuronlink-xy", 0.0, "server 0/chip 4-chip 5"),
+            "server 0/chip 4-chip 5, which has failed (tensor collectives of stage 1",
+        ),
+        (
+            TORUS,
+            ("neuronlink-xy", 0.01, "server 0/chip 1-chip 5"),
+            "server 0/chip 1-chip 5 at 0.01 of its bandwidth (",
+        ),
+        (
+            TORUS,
+            ("chips", 0.5, "server 0/chip 15"),
+            "server 0/chip 15 at 0.5 of its speed (work of stage 1, about ",
+        ),
+        (
+            TORUS,
+            ("efa", 0.5, "server 0/chip 15"),
+            "no slow chip or impaired link; longest on the critical path: work of stage",
+        ),
+    ],
+)
+def test_what_sets_the_pace_is_named(
+    folder: Path, small_switches: Path, machine: dict[str, Any], entry: tuple[str, float, str], said: str, fidelity: str
+) -> None:
+    of, speed, place = entry
+    left = {"speed": speed} if speed else {"failed": True}
+    perturbation = json.dumps([{"name": "it", "of": of, "at": [place], **left}])
+    run = {"run__fidelity": fidelity, "cluster__fabric": small_switches, "perturbations": perturbation}
+    assert (
+        simulate_small(folder, **{"cluster__servers": 2, **machine}, **run).derived["pace"].startswith(f"set by {said}")
+    )
 
 
 def test_verify_names_the_first_operation_that_differs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

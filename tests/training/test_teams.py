@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drawn_steps import (
+    Apart,
     DrawnPrices,
     drawn_price,
+    new_bodies,
     of_drawn_prices,
     on_other_links,
     palettes,
@@ -21,11 +23,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from trajectories import hold_to_their_logs
 
-from trnsim.engine import Engine, fingerprint
+from trnsim.engine import fingerprint
 from trnsim.simulation.machine import build_machine
-from trnsim.training import Bodies, contract, contraction, resumption
-from trnsim.training.communication import Coordinates
-from trnsim.training.replicas import ReplicaClass, Replicas
+from trnsim.training import contract, contraction, resumption
 from trnsim.training.resumption import idle_ps
 
 if TYPE_CHECKING:
@@ -33,38 +33,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trnsim.fabric import Price
-    from trnsim.training import StepSpec
-
-
-class Apart(Replicas):
-    """Replicas of which no two sit alike."""
-
-    def __init__(self, spec: StepSpec, *_: object) -> None:
-        self._spec = spec
-        self.classes = [ReplicaClass(replica, 1, replica) for replica in range(spec.mesh.size("dp"))]
-
-    @property
-    def likes(self) -> list[int]:
-        return [each.like for each in self.classes]
-
-    def class_of(self, replica: int) -> int:
-        return replica
-
-    def payer(self, tensor: int, stage: int, like: int) -> Coordinates:
-        return Coordinates(tensor, stage, like)
 
 
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contraction, "Replicas", Apart)
-
-
-def new_bodies(*, links_are_shared: bool) -> Bodies:
-    return Bodies(
-        lambda start_ps: Engine(links_are_shared=links_are_shared, start_ps=start_ps),
-        links_are_shared=links_are_shared,
-        replays=True,
-    )
 
 
 def rows(cohort: Any) -> list[object]:

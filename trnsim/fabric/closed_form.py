@@ -16,7 +16,7 @@ from trnsim.fabric.layout import Layout, arrange, lay_out, renumbered
 from trnsim.fabric.paths import Paths
 from trnsim.fabric.price import MESSAGE, Cost
 from trnsim.fabric.steps import step_traffic, transfer_traffic
-from trnsim.fabric.struck import Struck, StruckServer
+from trnsim.fabric.struck import Bottleneck, Struck, StruckServer
 from trnsim.hardware import StarScaleUp
 from trnsim.parallel import Group
 from trnsim.record import Record
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from trnsim.collectives import Arrangement, Pattern, Phase, Program
-    from trnsim.fabric.price import Price
+    from trnsim.fabric.price import Price, Task
+    from trnsim.fabric.struck import Culprit
     from trnsim.fabric.traffic import Traffic
     from trnsim.parallel import Placement
     from trnsim.topology import ClusterTopology
@@ -267,15 +268,40 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         return source % per_server, target - source, tier, wrong
 
     def _message(self, source: int, target: int) -> Cost:
-        group = Group(min(source, target), abs(target - source), size=2)
-        place = self._place(group)
-        here, there = (0, 1) if source < target else (1, 0)
-        key = (MESSAGE, f"{here} to {there}")
+        group, direction = _pair(source, target)
+        place, key = self._place(group), (MESSAGE, direction)
         if key not in place.programs:
             kept = self.impairments.of_links
+            here, there = (0, 1) if source < target else (1, 0)
             traffic = transfer_traffic(place.layout, here, there, self._paths, is_kept=kept)
             place.programs[key] = LaidOut("direct", [LaidPhase(traffic, 1, Fraction(1))])
         return self._cost(*key, group)
+
+    def culprit(self, task: Task, ranks: Group | tuple[int, int]) -> Culprit | None:
+        """Return the impaired link that a transfer takes longest over; None where none slows it down.
+
+        Parameters
+        ----------
+        task
+            What is carried out, and how.
+        ranks
+            The members of a collective; sender and receiver of a message.
+        """
+        if isinstance(ranks, Group):
+            group, algorithm = ranks, task.algorithm
+            self.price(task.op, algorithm, group, task.size_bytes)
+        else:
+            group, algorithm = _pair(*ranks)
+            self._message(*ranks)
+        place, struck = self._place(group), self._struck_servers(group)
+        groups_per_chip = self._groups_per_chip(place)
+        longest_s, culprit = 0.0, None
+        for traffic, steps, fraction, _ in place.programs[task.op, algorithm].phases:
+            slowest = self._slowest(traffic, groups_per_chip, struck)
+            time_s = steps * (slowest.latency_s + float(fraction) * task.size_bytes * slowest.seconds)
+            if slowest.culprit is not None and time_s > longest_s:
+                longest_s, culprit = time_s, slowest.culprit
+        return culprit
 
     def program(self, op: str, algorithm: str, group: Group) -> Program:
         """Return the program whose price is that of an operation; arguments and errors as for `price`."""
@@ -343,9 +369,9 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         latency_s = 0.0
         seconds: dict[str, float] = defaultdict(float)
         links: dict[str, float] = defaultdict(float)
-        groups_per_chip = math.ceil(self.placement.ranks_per_chip / place.layout.members_per_chip)
+        groups_per_chip = self._groups_per_chip(place)
         for traffic, steps, fraction, channels in place.programs[op, algorithm].phases:
-            kind, seconds_per_byte, step_s = self._slowest(traffic, groups_per_chip, struck)
+            kind, seconds_per_byte, step_s, _ = self._slowest(traffic, groups_per_chip, struck)
             share = steps * fraction
             if channels:
                 latency_s += traffic.way_s(channels, steps) + steps * (step_s - traffic.latency_s)
@@ -361,23 +387,30 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         place.costs[key] = self._costs[value]
         return place.costs[key]
 
-    def _slowest(
-        self, traffic: Traffic, groups_per_chip: int, struck: Sequence[StruckServer]
-    ) -> tuple[str, float, float]:
-        """Return the kind of the slowest link of a step, its seconds per byte of a transfer, and the longest latency."""
+    def _groups_per_chip(self, place: Place) -> int:
+        return math.ceil(self.placement.ranks_per_chip / place.layout.members_per_chip)
+
+    def _slowest(self, traffic: Traffic, groups_per_chip: int, struck: Sequence[StruckServer]) -> Bottleneck:
+        """Return the slowest link of a step, and the longest latency."""
         numbers = [traffic.numbers[each.member % len(traffic.numbers)] for each in struck]
         kind, seconds = traffic.bottleneck(groups_per_chip, Counter(numbers))
-        latency_s = traffic.latency_s
+        found = Bottleneck(kind, seconds, traffic.latency_s)
         different = {
             (number, each.chips, self._struck.wrongs(each.number)): (number, each)
             for number, each in zip(numbers, struck, strict=True)
         }
         for number, server in different.values():
-            other, there, way_s = self._struck.bottleneck(traffic, number, server, groups_per_chip)
-            latency_s = max(latency_s, way_s)
-            if there > seconds:
-                kind, seconds = other, there
-        return kind, seconds, latency_s
+            there = self._struck.bottleneck(traffic, number, server, groups_per_chip)
+            latency_s = max(found.latency_s, there.latency_s)
+            if there.seconds > found.seconds or (latency_s > found.latency_s and found.culprit is None):
+                found = there if there.seconds > found.seconds else found._replace(culprit=there.culprit)
+            found = found._replace(latency_s=latency_s)
+        return found
+
+
+def _pair(source: int, target: int) -> tuple[Group, str]:
+    """Return two ranks as a group, and which of its members sends to which."""
+    return Group(min(source, target), abs(target - source), size=2), "0 to 1" if source < target else "1 to 0"
 
 
 def _in_units(phase: Phase) -> tuple[dict[Pattern, int], Fraction]:

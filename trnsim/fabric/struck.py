@@ -5,27 +5,53 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from trnsim.fabric.paths import NIC
 from trnsim.record import Record
 from trnsim.topology.detours import detour, without
 from trnsim.topology.links import CORE_LINK
-from trnsim.topology.places import Trunk
+from trnsim.topology.places import Cable, Trunk
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping
 
     from trnsim.fabric.layout import Layout
     from trnsim.fabric.paths import Paths, Wire
     from trnsim.fabric.traffic import Traffic
     from trnsim.parallel import Group, Placement, Slot
-    from trnsim.topology import FabricTopology
     from trnsim.topology.perturbations import Impairments
 
-    Route = tuple[tuple[Wire, ...], float]
+    Route = tuple[tuple[Wire, ...], float, bool]
+    """Wires, their latency, and whether they lead round a link that has failed."""
+    Door = tuple[int, bool]
+    """The NIC of a chip, and whether bytes leave by it."""
+    Culprit = Cable | Trunk | int
+    """What is wrong: cables, a trunk, or the NIC of a chip of the cluster."""
 
-__all__ = ["Struck", "StruckServer"]
+__all__ = ["Bottleneck", "Struck", "StruckServer"]
+
+
+class Bottleneck(NamedTuple):
+    """The slowest link of a step.
+
+    Attributes
+    ----------
+    kind, seconds
+        Its kind, and its seconds per byte of a transfer.
+    latency_s
+        The longest latency of a path.
+    culprit
+        The impaired link by which it is slower than it was to be, or takes a longer way; None where none is to blame.
+    """
+
+    kind: str
+    seconds: float
+    latency_s: float
+    culprit: Culprit | None = None
 
 
 class StruckServer(NamedTuple):
@@ -37,6 +63,23 @@ class StruckServer(NamedTuple):
     number: int
     member: int
     chips: tuple[tuple[int, int], ...]
+
+
+class _Loads(Struct):
+    """The transfers of a server by wire, chip and NIC, links that carry some round failed ones, and the longest latency."""
+
+    wires: Counter[Wire] = field(default_factory=Counter)
+    beyond: list[tuple[int, int]] = field(default_factory=list)
+    doors: Counter[Door] = field(default_factory=Counter)
+    round_by: set[Wire | Door] = field(default_factory=set)
+    latency_s: float = 0.0
+
+    def add(self, wires: Iterable[Wire], transfers: int, *, is_round: bool) -> None:
+        """Lay transfers on wires."""
+        for wire in wires:
+            self.wires[wire] += transfers
+            if is_round:
+                self.round_by.add(wire)
 
 
 class Struck(Record, eq=False, dict=True):
@@ -149,10 +192,8 @@ class Struck(Record, eq=False, dict=True):
                 found[rank % stride].append(rank)
         return self._outside[stride]
 
-    def bottleneck(
-        self, traffic: Traffic, number: int, struck: StruckServer, groups_per_chip: int
-    ) -> tuple[str, float, float]:
-        """Return the kind of the slowest link of a struck server, its seconds per byte of a transfer, and a latency.
+    def bottleneck(self, traffic: Traffic, number: int, struck: StruckServer, groups_per_chip: int) -> Bottleneck:
+        """Return the slowest link of a struck server.
 
         Parameters
         ----------
@@ -165,44 +206,59 @@ class Struck(Record, eq=False, dict=True):
         groups_per_chip
             Parallel groups that do the same on each chip.
         """
-        server = struck.number
-        loads, doors, latency_s = self._loads(traffic, number, server, dict(struck.chips))
+        server, first = struck.number, struck.number * self.paths.chips
+        loads = self._loads(traffic, number, server, dict(struck.chips))
+        others = _others(traffic, number, loads, {chip for _, chip in struck.chips})
         worst, slowest = 0.0, NIC
+        culprit: Culprit | None = None
         shares = self._shares(server)
-        for wire, transfers in loads.items():
+        for wire, transfers in loads.wires.items():
             sharers = 1 if wire.kind == CORE_LINK else groups_per_chip
-            seconds = transfers * sharers / (wire.bytes_per_s * shares.get(wire.ends, 1.0))
-            if seconds > worst:
-                worst, slowest = seconds, wire.kind
-        for (chip, _), transfers in doors.items():
-            kind, rate = self._nic_rate(server * self.paths.chips + chip, traffic.top)
+            rate = wire.bytes_per_s * shares.get(wire.ends, 1.0)
+            if (seconds := (transfers + others[wire]) * sharers / rate) > worst:
+                worst, slowest, culprit = seconds, wire.kind, self._cable(server, wire)
+        for chip, transfers in loads.beyond:
+            kind, rate, wrong = self._share_above(first + chip, traffic.top)
             if (seconds := transfers * groups_per_chip / rate) > worst:
-                worst, slowest = seconds, kind
-        return slowest, worst, latency_s
+                worst, slowest, culprit = seconds, kind, wrong
+        for (chip, out), transfers in loads.doors.items():
+            kind, rate, wrong = self._nic(first + chip)
+            if (seconds := (transfers + others[chip, out]) * groups_per_chip / rate) > worst:
+                worst, slowest, culprit = seconds, kind, wrong
+        return Bottleneck(slowest, worst, loads.latency_s, self._failed(server) if culprit is None else culprit)
 
-    def _loads(
-        self, traffic: Traffic, number: int, server: int, chips: Mapping[int, int]
-    ) -> tuple[Counter[Wire], Counter[tuple[int, bool]], float]:
+    def _cable(self, server: int, wire: Wire) -> Cable | None:
+        """Return the impaired cable that a wire is one way of."""
+        cables = self.impairments.cables.get(server, {})
+        return next((Cable(server, pair) for pair in cables if wire.ends in (pair, pair[::-1])), None)
+
+    def _failed(self, server: int) -> Culprit | None:
+        """Return the first failed link of a server, which leads bytes another way."""
+        for pair, share in self.impairments.cables.get(server, {}).items():
+            if not share:
+                return Cable(server, pair)
+        chips = range(server * self.paths.chips, (server + 1) * self.paths.chips)
+        return next((chip for chip in chips if not self.impairments.nics.get(chip, 1.0)), None)
+
+    def _loads(self, traffic: Traffic, number: int, server: int, chips: Mapping[int, int]) -> _Loads:
         """Lay the transfers of a server on the wires and NICs that are left to it."""
-        loads: Counter[Wire] = Counter()
-        doors: Counter[tuple[int, bool]] = Counter()
-        latency_s = 0.0
+        found = _Loads()
         for (source, target), transfers in traffic.between.get(number, {}).items():
             here, there = (slot._replace(chip=chips[slot.chip]) for slot in (source, target))
-            wires, way_s = self._route(server, here, there)
-            latency_s = max(latency_s, way_s)
-            for wire in wires:
-                loads[wire] += transfers
+            wires, way_s, is_round = self._route(server, here, there)
+            found.latency_s = max(found.latency_s, way_s)
+            found.add(wires, transfers, is_round=is_round)
         for (place, out), transfers in traffic.beyond.get(number, {}).items():
             chip = chips[place]
             door = self._door(server, chip)
-            doors[door, out] += transfers
+            found.beyond.append((chip, transfers))
+            found.doors[door, out] += transfers
             if door != chip:
-                wires, way_s = self._between_chips(server, *((chip, door) if out else (door, chip)))
-                latency_s = max(latency_s, way_s + traffic.latency_s)
-                for wire in wires:
-                    loads[wire] += transfers
-        return loads, doors, latency_s
+                wires, way_s, _ = self._between_chips(server, *((chip, door) if out else (door, chip)))
+                found.latency_s = max(found.latency_s, way_s + traffic.latency_s)
+                found.add(wires, transfers, is_round=True)
+                found.round_by.add((door, out))
+        return found
 
     def _shares(self, server: int) -> Mapping[tuple[object, object], float]:
         cables = self.impairments.cables.get(server, {})
@@ -210,7 +266,7 @@ class Struck(Record, eq=False, dict=True):
 
     def _route(self, server: int, source: Slot, target: Slot) -> Route:
         if source.chip == target.chip:
-            return self.paths.inside(source, target)
+            return *self.paths.inside(source, target), False
         return self._between_chips(server, source.chip, target.chip)
 
     def _between_chips(self, server: int, source: int, target: int) -> Route:
@@ -224,9 +280,11 @@ class Struck(Record, eq=False, dict=True):
     def _way(self, failed: frozenset[tuple[str, str]], source: int, target: int) -> Route:
         template = self.paths.cluster.server_topology
         links = template.route(source, target)
-        if failed & {pair for link in links for pair in ((link.source, link.target), (link.target, link.source))}:
-            links = template.links_along(detour(without(template, failed), f"chip {source}", f"chip {target}"))
-        return self.paths.over(links)
+        ends = {pair for link in links for pair in ((link.source, link.target), (link.target, link.source))}
+        if failed.isdisjoint(ends):
+            return *self.paths.over(links), False
+        around = detour(without(template, failed), f"chip {source}", f"chip {target}")
+        return *self.paths.over(template.links_along(around)), True
 
     def _door(self, server: int, chip: int) -> int:
         """Return the chip whose NIC a chip uses."""
@@ -237,25 +295,52 @@ class Struck(Record, eq=False, dict=True):
         return min(others, key=lambda other: (self._between_chips(server, chip, other)[1], other))
 
     @cached_property
+    def _nic_rate(self) -> float:
+        """What a healthy NIC carries."""
+        fabric = self.paths.cluster.fabric
+        return fabric.link_rates()[self.paths.tiers[0].kinds[0]] if fabric else 0.0
+
+    @cached_property
     def _trunk_rates(self) -> dict[int, float]:
         """What all trunks of a switch group carry, by the tiers at which some are impaired."""
         fabric = self.paths.cluster.fabric
         tiers = {trunk.tier for trunk in self.impairments.trunks}
         return {tier: fabric.trunk_bandwidth_bytes_per_s(tier) for tier in tiers} if fabric else {}
 
-    def _nic_rate(self, chip: int, top: int | None) -> tuple[str, float]:
-        """Return what limits the bytes of a chip up to a tier, and their rate."""
-        fabric: FabricTopology | None = self.paths.cluster.fabric
-        if fabric is None or top is None:
+    def _nic(self, chip: int) -> tuple[str, float, Culprit | None]:
+        """Return the kind of the NIC of a chip, what it carries, and itself if it is impaired."""
+        share = self.impairments.nics.get(chip)
+        culprit, rate = (None, self._nic_rate) if share is None else (chip, self._nic_rate * share)
+        return self.paths.tiers[0].kinds[0], rate, culprit
+
+    def _share_above(self, chip: int, top: int | None) -> tuple[str, float, Culprit | None]:
+        """Return what limits the bytes of a chip up to a tier, its share of that, and the impaired trunk that it is."""
+        if top is None:
             raise ValueError("nothing leaves a server")
         tier = self.paths.tiers[top]
-        nic = tier.kinds[0]
-        found = [(tier.bytes_per_s, tier.limit)]
-        if chip in self.impairments.nics:
-            found.append((fabric.link_rates()[nic] * self.impairments.nics[chip], nic))
+        found: list[tuple[float, str, Culprit | None]] = [(tier.bytes_per_s, tier.limit, None)]
         for level, below in enumerate(self.paths.blocks[:top]):
-            share = self.impairments.trunks.get(Trunk(level, chip // below))
+            trunk = Trunk(level, chip // below)
+            share = self.impairments.trunks.get(trunk)
             if share is not None:
-                found.append((self._trunk_rates[level] * share / below, tier.kinds[level + 1]))
-        rate, kind = min(found)
-        return kind, rate
+                found.append((self._trunk_rates[level] * share / below, tier.kinds[level + 1], trunk))
+        rate, kind, culprit = min(found, key=itemgetter(0, 1))
+        return kind, rate, culprit
+
+
+def _others(traffic: Traffic, number: int, loads: _Loads, chips: Collection[int]) -> Mapping[Wire | Door, int]:
+    """Return what groups of other chips send over links that lead round failed ones."""
+    if not loads.round_by:
+        return Counter()
+    mine = {f"chip {chip}" for chip in chips}
+    busiest: Counter[str] = Counter()
+    for (server, wire), transfers in traffic.loads.items():
+        if server == number:
+            busiest[wire.kind] = max(busiest[wire.kind], transfers)
+    found: Counter[Wire | Door] = Counter()
+    for link in loads.round_by:
+        if isinstance(link, tuple):
+            found[link] = 0 if link[0] in chips else busiest[NIC]
+        elif any(str(end).startswith("chip ") and end not in mine for end in link.ends):
+            found[link] = busiest[link.kind]
+    return found

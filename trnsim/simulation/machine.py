@@ -52,6 +52,11 @@ class Machine(Record):
         fabric = self.cluster.fabric
         return tuple(fabric.chips_below(tier) for tier in range(fabric.tiers_used)) if fabric else ()
 
+    @property
+    def places(self) -> Places:
+        """What its parts are called."""
+        return Places(self.cluster.server_topology.server, self.cluster.servers, self.cluster.fabric)
+
     def link_rates(self) -> dict[str, float]:
         """Return what one link of each kind, core links included, carries in one direction, bytes/s."""
         cores = self.cluster.server_topology.server.chip.neuron_cores

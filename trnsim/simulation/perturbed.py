@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from trnsim.results import PerturbationCost
 from trnsim.simulation.machine import build_machine
+from trnsim.simulation.pace import pace_note
 from trnsim.simulation.simulated import last_step_s
 from trnsim.training import Contraction
 from trnsim.units import format_time
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from trnsim.scenario import Scenario
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.simulated import Simulated
-    from trnsim.training import Folding, Member, Node, RankPrices
+    from trnsim.training import Folding, Node, RankPrices
 
 __all__ = ["cohort_notes", "cohorts_of", "perturbation_costs"]
 
@@ -46,7 +47,7 @@ def cohort_notes(machine: Machine, run: Simulated) -> dict[str, str]:
     """Say how many cohorts stand for the ranks of a perturbed run and why, and what sets the pace."""
     if not run.spec.impairments.chips and not run.spec.impairments.of_links:
         return {}
-    return {"pace": _pace(machine, run), "cohorts": _why(run)}
+    return {"pace": pace_note(machine, run), "cohorts": _why(run)}
 
 
 def _why(run: Simulated) -> str:
@@ -55,27 +56,14 @@ def _why(run: Simulated) -> str:
     if isinstance(run.folding, Contraction):
         teams = run.processes - len(run.folding.tails.slowest)
         return (
-            f"{found} = {teams:,} teams of {stages} stages ({len(run.folding.sorts):,} sorts of replicas, by slow chips and "
-            f"links) + {len(run.folding.tails.slowest):,} tails (by price and slowest chip)"
+            f"{found} = {_counted(teams, 'team')} of {_counted(stages, 'stage')} ({_counted(len(run.folding.sorts), 'sort')} of "
+            f"replicas, by slow chips and links) + {_counted(len(run.folding.tails.slowest), 'tail')} (by price and slowest chip)"
         )
-    return f"{found}: {stages} stages, told apart by slow chips, prices of transfers and whom they meet"
+    return f"{found}: {_counted(stages, 'stage')}, told apart by slow chips, prices of transfers and whom they meet"
 
 
-def _pace(machine: Machine, run: Simulated) -> str:
-    """Name the ranks that need most time for a microbatch."""
-    slowest = max(run.members, key=_passes_s)
-    node = slowest.node
-    slot = machine.placement.slot(node.first_rank)
-    speed = f", a slow chip with {node.speed:.4g} of its speed" if node.speed < 1 else ""
-    group = f", in a tensor group at {node.pace:.4g} of the speed" if node.pace < node.speed else ""
-    return (
-        f"stage {node.stage.number} takes most, {format_time(_passes_s(slowest))} for a microbatch, first on server "
-        f"{slot.server}/chip {slot.chip}{speed}{group}"
-    )
-
-
-def _passes_s(member: Member) -> float:
-    return sum(each.forward.duration_s + each.backward.duration_s for each in member.plan.passes.values())
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def cohorts_of(folding: Folding | Contraction, mesh: Mesh) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ from trnsim.training import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from trnsim.engine import Account, Cohort, Window
     from trnsim.scenario import Scenario
@@ -75,6 +75,14 @@ class Simulated(NamedTuple):
     def last(self) -> Member:
         """The member that finishes last."""
         return next(member for member in self.members if member.cohort is self.window.last)
+
+    def members_by_rank(self) -> Callable[[int], Member]:
+        """Return what finds the member that stands for a rank."""
+        folding, members = self.folding, self.members
+        if not isinstance(folding, Contraction):
+            return lambda rank: members[folding.colouring.colours[folding.node_of(rank)]]
+        by_key = {member.cohort.key: member for member in members}  # type: ignore[attr-defined]  # a view has one
+        return lambda rank: by_key[folding.key_of(rank)]
 
 
 def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, must_replay: bool = False) -> Simulated:

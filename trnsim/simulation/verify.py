@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from trnsim.engine import seconds
 from trnsim.errors import FoldingError
-from trnsim.training import Contraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trnsim.engine import Log, Row
     from trnsim.simulation.simulated import Simulated
-    from trnsim.training import Member
 
 __all__ = ["verify"]
 
@@ -32,10 +30,9 @@ def verify(folded: Simulated, apart: Simulated) -> int:
         Where they differ first, in the order of ranks.
     """
     rows: dict[int, tuple[Log, Log]] = {}
-    members = _by_key(folded)
-    compared = 0
+    compared, member_of = 0, folded.members_by_rank()
     for rank, other in enumerate(apart.members):
-        member = members[_key(folded, rank)]
+        member = member_of(rank)
         if id(member) not in rows:
             rows[id(member)] = member.cohort.log, member.cohort.stream
         for mine, theirs, track in zip(rows[id(member)], (other.cohort.log, other.cohort.stream), _TRACKS, strict=True):
@@ -47,19 +44,6 @@ def verify(folded: Simulated, apart: Simulated) -> int:
 
 
 _TRACKS = ("operation", "launched collective")
-
-
-def _key(folded: Simulated, rank: int) -> object:
-    folding = folded.folding
-    return (
-        folding.key_of(rank) if isinstance(folding, Contraction) else folding.colouring.colours[folding.node_of(rank)]
-    )
-
-
-def _by_key(folded: Simulated) -> dict[object, Member]:
-    if isinstance(folded.folding, Contraction):
-        return {member.cohort.key: member for member in folded.members}  # type: ignore[attr-defined]  # a view has one
-    return dict(enumerate(folded.members))
 
 
 def _differences(mine: Log, theirs: Log) -> Iterator[str]:

@@ -5,6 +5,7 @@ from trnsim.training.bodies import Bodies
 from trnsim.training.cohorts import Member, populate
 from trnsim.training.communication import Communication, RankPrices, UnservedGroupError, collective_skew_s
 from trnsim.training.contraction import Contraction, contract
+from trnsim.training.critical_path import Leg, critical_path
 from trnsim.training.data_parallel import COPIES, GRADIENTS, WEIGHTS, Exchanges, Launch
 from trnsim.training.folding import Folding, Node, fold
 from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
@@ -41,6 +42,7 @@ __all__ = [
     "Exchanges",
     "Folding",
     "Launch",
+    "Leg",
     "Member",
     "Neighbourhood",
     "Node",
@@ -56,6 +58,7 @@ __all__ = [
     "VirtualStage",
     "collective_skew_s",
     "contract",
+    "critical_path",
     "fold",
     "gradient_buckets",
     "like_the_first",

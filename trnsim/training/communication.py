@@ -152,7 +152,7 @@ class Communication:
         number, position = divmod(place.dp, self._spec.sharding.group)
         key = (place.tp, place.pp, number, position if self._spec.sharding.copies > 1 else 0)
         if key not in self._data:
-            sharing, copies = self._data_groups(place)
+            sharing, copies = self.data_groups(place)
             gathers = self._gathers(sharing, buckets) if self._spec.sharding.zero else ()
             self._data[key] = self._reductions(sharing, buckets), self._merges(copies, buckets), gathers
         return self._data[key]
@@ -203,7 +203,7 @@ class Communication:
             return None
         return self.message(rank, rank + (target % pipeline.stages - place.pp) * self._spec.mesh.stride("pp"))
 
-    def _data_groups(self, place: Coordinates) -> tuple[Group, Group]:
+    def data_groups(self, place: Coordinates) -> tuple[Group, Group]:
         """Return the data-parallel ranks that share with the rank at `place`, and those that hold what it holds."""
         group, stride = self._spec.sharding.group, self._spec.mesh.stride("dp")
         number, position = divmod(place.dp, group)
@@ -236,6 +236,10 @@ class Communication:
         stages = spec.mesh.size("pp")
         if not spec.model.tied_embeddings or stages == 1 or place.pp not in (0, stages - 1):
             return None
-        first = spec.mesh.rank({**place._asdict(), "pp": 0})
-        pair = Group(first, spec.mesh.stride("pp") * (stages - 1), 2)
-        return self.collective("all-reduce", pair, spec.tied_bytes)
+        return self.collective("all-reduce", self.tied_group(place), spec.tied_bytes)
+
+    def tied_group(self, place: Coordinates) -> Group:
+        """Return the ranks of the first stage and the last that hold what the rank at `place` has of a tied embedding."""
+        mesh = self._spec.mesh
+        first = mesh.rank({**place._asdict(), "pp": 0})
+        return Group(first, mesh.stride("pp") * (mesh.size("pp") - 1), 2)

@@ -238,7 +238,10 @@ class View:
     @property
     def stream(self) -> Log:
         """The collectives that they launched beside their work."""
-        return self._read().stream
+        stream = Log()
+        for step, played in enumerate(self._roster.steps):
+            self._finish(Log(), stream, step, played)
+        return stream
 
     def trajectory_key(self) -> Hashable:
         """Return what is the same for others of the run only if their trajectories are."""
