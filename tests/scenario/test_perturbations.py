@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def entries(*tables: dict[str, Any]) -> str:
-    return f"perturbations={json.dumps(list(tables))}"
+    return f"perturbations={json.dumps(list(tables)).replace('Infinity', '.inf').replace('NaN', '.nan')}"
 
 
 CHIPS = {"name": "slow", "of": "chips"}
@@ -51,6 +52,19 @@ CHIPS = {"name": "slow", "of": "chips"}
             "did you mean uniform",
         ),
         ({**CHIPS, "speed": {"distribution": "uniform", "low": 0.9, "high": 0.5}, "count": 1}, "speed", "low <= high"),
+        (
+            {**CHIPS, "speed": {"distribution": "uniform", "lo": 0.5, "high": 0.9}, "count": 1},
+            "speed",
+            'unknown key "lo"; did you mean low?',
+        ),
+        ({**CHIPS, "speed": {"distribution": "uniform", "low": 0.5}, "count": 1}, "speed", "lacks high"),
+        (
+            {**CHIPS, "speed": {"distribution": "uniform", "low": 0.5, "high": "x"}, "count": 1},
+            "speed",
+            "low and high of a uniform distribution are numbers",
+        ),
+        ({**CHIPS, "speed": math.inf, "count": 1}, "speed", "a finite number is due"),
+        ({**CHIPS, "speed": math.nan, "count": 1}, "speed", "a finite number is due"),
     ],
 )
 def test_bad_entries_name_the_nearest_valid_choice(
@@ -68,6 +82,15 @@ def test_an_entry_says_once_how_much_and_where(problems: Callable[..., list[Prob
     (problem,) = problems(entries(table))
     assert problem.key == "perturbations[0]"
     assert "is due" in problem.message
+
+
+def test_one_server_has_no_links_to_others(problems: Callable[..., list[Problem]]) -> None:
+    kinds = ("efa", "tor-leaf", "tor")
+    wrong = entries(*({"name": kind, "of": kind, "speed": 0.5, "count": 1} for kind in kinds))
+    efa, trunk, nothing = problems(wrong, "cluster.servers=1", "layout.pp=1")
+    assert efa.message.startswith("there is one server, and efa joins servers; known: chips, sled-switch")
+    assert trunk.message.startswith("there is one server, and tor-leaf joins servers")
+    assert nothing.message.startswith('unknown kind of chips or links "tor"')
 
 
 def test_names_tell_perturbations_apart(problems: Callable[..., list[Problem]]) -> None:

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from small import load_small, simulate_small
+from small import BASE, load_small, simulate_small
 
 import trnsim
 from trnsim.engine import fingerprint
@@ -270,9 +270,35 @@ def test_a_replay_is_one_with_events(folder: Path, fidelity: str) -> None:
     assert [each.cost_s for each in by["replay"].perturbations] == [each.cost_s for each in by["events"].perturbations]
 
 
-@pytest.mark.parametrize("folding", ["auto", "off"])
-def test_what_cannot_be_replayed_is_refused_if_it_must_be(folder: Path, folding: str) -> None:
-    shape = RANK_LEVEL if folding == "auto" else A_SERVER_EACH
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ({}, "no ranks of this step can be simulated as teams"),
+        ({"run__folding": "off"}, "folding off runs every rank, and nothing of that is replayed"),
+        ({"run__fidelity": "chunk"}, "fidelity chunk follows single messages, and nothing of that is replayed"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_if_it_must_be(folder: Path, run: dict[str, str], message: str) -> None:
     wrong = json.dumps([{"name": "slow", **slow(3)}])
-    with pytest.raises(InputError, match="no ranks of this step can be simulated as teams"):
-        simulate_small(folder, **shape, perturbations=wrong, run__folding=folding, run__engine="replay")
+    with pytest.raises(InputError, match=message):
+        simulate_small(folder, **RANK_LEVEL, **run, perturbations=wrong, run__engine="replay")
+
+
+@pytest.mark.parametrize(
+    ("added", "changes", "place"),
+    [
+        ("engine: replay", ["layout.zero=3"], "line 19"),
+        ("seed: 1\ncollectives: {algorithm: torus}", [], "line 20"),
+        ("seed: 1", ["collectives.algorithm=torus"], "--set"),
+        ("seed: 1", ["training.sequence_length=4194304"], "line 16"),  # of layout: a rank needs too much memory
+    ],
+)
+def test_what_only_a_run_finds_has_the_line_of_its_key(
+    folder: Path, added: str, changes: list[str], place: str
+) -> None:
+    path = folder / "late.yaml"
+    path.write_text(BASE.replace("run: {steps: 2}", f"run:\n  {added}"), encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        trnsim.simulate(trnsim.load(path, changes))
+    (problem,) = refused.value.problems
+    assert (problem.place, problem.file) == (place, str(path))

@@ -221,6 +221,27 @@ def test_what_sets_the_pace_is_named(
     )
 
 
+@pytest.mark.parametrize(
+    ("of", "place", "idles"),
+    [
+        ("chips", "server 1/chip 143", True),
+        ("efa", "server 1/chip 143", True),
+        ("sled-switch", "server 2/chip 0", True),
+        ("sled-switch", "server 1/chip 143", False),  # others might send over it
+        ("chips", "server 1/chip 0", False),
+        ("efa", "server 1", False),
+        ("tor-leaf", "tor 0", False),
+    ],
+)
+def test_who_strikes_chips_without_ranks_is_told_so(folder: Path, of: str, place: str, idles: bool) -> None:
+    entry = json.dumps([{"name": "it", "of": of, "speed": 0.5, "at": [place]}])
+    wide: dict[str, Any] = WIDE | {"cluster__servers": 3, "layout__dp": 76, "training__global_batch": 76}
+    found = simulate_small(folder, **wide, perturbations=entry)
+    warned = "perturbation it has no effect: it strikes chips that no rank is on" in found.warnings
+    assert warned == idles
+    assert not (idles and found.perturbations[0].cost_s)
+
+
 def test_verify_names_the_first_operation_that_differs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A fold that forgets how fast chips are is wrong, and is found out.
     from trnsim.errors import FoldingError

@@ -16,7 +16,19 @@ if TYPE_CHECKING:
 __all__ = ["sha256"]
 
 _WORDS = frozenset(
-    {"basis", "defaults", "derived", "facts", "file", "notes", "software_family", "source", "variants", "warnings"}
+    {
+        "basis",
+        "defaults",
+        "derived",
+        "document",
+        "facts",
+        "file",
+        "notes",
+        "software_family",
+        "source",
+        "variants",
+        "warnings",
+    }
 )
 """Fields left out: words for people, repetitions of other values, and where files lie on this machine."""
 

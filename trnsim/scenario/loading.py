@@ -92,7 +92,7 @@ def _resolved(draft: Draft) -> Scenario:
     file = draft.file
     scenario = Scenario(
         name=file.name or path.stem,
-        source=path,
+        document=draft.document,
         cluster=_cluster(draft),
         model=model,
         training=_training(draft, ranks.dp),

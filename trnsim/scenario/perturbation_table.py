@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
@@ -28,6 +29,8 @@ def _speed(value: Any) -> Any:
         raise ValueError("a share above 0 of the healthy speed is due; a link without any is written failed: true")
     if value < LEAST_SPEED:
         raise ValueError(f"the share of the healthy speed that is left is at least {LEAST_SPEED:g}")
+    if not math.isfinite(value):
+        raise ValueError("a finite number is due")
     if value > 1:
         raise ValueError(
             "the share of the healthy speed that is left is at most 1; "
@@ -44,8 +47,13 @@ def _distribution(value: dict[str, Any]) -> Uniform | Lognormal:
         raise ValueError(refuse_unknown("distribution", str(value["distribution"]), _DISTRIBUTIONS))
     keys = _DISTRIBUTIONS[name]
     numbers = [value.get(key) for key in keys]
-    if set(value) != {"distribution", *keys} or not all(map(_is_number, numbers)):
-        raise ValueError(f"a {name} distribution has the keys distribution, {' and '.join(keys)}, the last two numbers")
+    for key in value:
+        if key not in ("distribution", *keys):
+            raise ValueError(refuse_unknown("key", str(key), ("distribution", *keys)))
+    if missing := [key for key in keys if key not in value]:
+        raise ValueError(f"a {name} distribution lacks {' and '.join(missing)}")
+    if not all(map(_is_number, numbers)):
+        raise ValueError(f"{' and '.join(keys)} of a {name} distribution are numbers")
     first, second = float(numbers[0]), float(numbers[1])  # type: ignore[arg-type]  # they are numbers
     if name == "uniform":
         if not LEAST_SPEED <= first <= second <= 1:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trnsim.errors import InputError
 from trnsim.record import Record
 from trnsim.schedules import Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+    from trnsim.documents import Document
     from trnsim.hardware import Server, SoftwareFamily
     from trnsim.topology import FabricSpec
     from trnsim.topology.perturbations import Perturbation
@@ -232,8 +234,8 @@ class Scenario(Record):
     ----------
     name
         What the run is called.
-    source
-        The file it was read from.
+    document
+        As it was written: where each key stands, for what only a run finds to be wrong.
     cluster, model, training, layout, schedule, collectives, run
         Its parts.
     perturbations
@@ -247,7 +249,7 @@ class Scenario(Record):
     """
 
     name: str
-    source: Path
+    document: Document
     cluster: Cluster
     model: Transformer
     training: Training
@@ -259,6 +261,24 @@ class Scenario(Record):
     derived: Mapping[str, str]
     defaults: Mapping[str, str]
     warnings: tuple[str, ...]
+
+    @property
+    def source(self) -> Path:
+        """The file it was read from."""
+        return self.document.path or Path(self.document.name)
+
+    def refusal(self, key: str, message: str, *, value: object = None, capacity: bool = False) -> InputError:
+        """Return the error of a key for which a scenario that keeps all rules cannot be run.
+
+        Parameters
+        ----------
+        key, message, capacity
+            As of a `Problem`.
+        value
+            What is wrong with it; None if that is not the point.
+        """
+        problem = self.document.problem(key, message, value=value, capacity=capacity)
+        return InputError([problem], file=self.document.name)
 
     @property
     def ranks_per_chip(self) -> int:

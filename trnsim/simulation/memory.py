@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from trnsim.errors import InputError, Problem
 from trnsim.record import Record
 from trnsim.schedules import schedule_kind
 from trnsim.simulation.machine import build_shard, build_sharding
@@ -97,7 +96,7 @@ def check_memory(scenario: Scenario) -> list[StageMemory]:
             f"a rank of stage {most.stage} needs {format_bytes(most.terms.total)} ({_terms(most.terms)}) "
             f"and may use {format_bytes(limit)}; {_advice(scenario, most)}"
         )
-        raise InputError([Problem("layout", message, capacity=True)], file=str(scenario.source))
+        raise scenario.refusal("layout", message, capacity=True)
     return memories
 
 

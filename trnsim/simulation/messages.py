@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trnsim.errors import InputError, Problem
+from trnsim.errors import InputError
 from trnsim.simulation.traffic import sent_by
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _fewer(scenario: Scenario, a_step: int, most: int) -> str:
 
 
 def _refusal(scenario: Scenario, message: str) -> InputError:
-    return InputError([Problem("run.fidelity", message, value="chunk")], file=str(scenario.source))
+    return scenario.refusal("run.fidelity", message, value="chunk")
 
 
 def _events_of_a_step(chunk: ChunkFabric, spec: StepSpec, folding: Folding) -> int:

@@ -10,6 +10,7 @@ from trnsim.results import PerturbationCost
 from trnsim.simulation.machine import build_machine
 from trnsim.simulation.pace import pace_note
 from trnsim.simulation.simulated import last_step_s
+from trnsim.topology.perturbations import impair
 from trnsim.training import Contraction
 from trnsim.units import format_time
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from trnsim.simulation.simulated import Simulated
     from trnsim.training import Folding, Node, RankPrices
 
-__all__ = ["cohort_notes", "cohorts_of", "perturbation_costs"]
+__all__ = ["cohort_notes", "cohorts_of", "idle_warnings", "perturbation_costs"]
 
 
 def perturbation_costs(scenario: Scenario, machine: Machine, run: Simulated) -> tuple[PerturbationCost, ...]:
@@ -41,6 +42,18 @@ def _cost(scenario: Scenario, machine: Machine, run: Simulated, name: str) -> Pe
     time_s = last_step_s(without, build_machine(without, machine), folding=folds, like=run)
     hits = machine.hits[name]
     return PerturbationCost(name, hits.struck, hits.places, time_s, run.window.duration_s - time_s)
+
+
+def idle_warnings(scenario: Scenario, machine: Machine) -> Iterator[str]:
+    """Warn about perturbations that strike nothing but chips without a rank, or their links."""
+    chips = -(-scenario.ranks // scenario.ranks_per_chip)
+    if chips == scenario.cluster.chips:
+        return
+    for perturbation in scenario.perturbations:
+        found, _ = impair([perturbation], machine.places, scenario.run.seed)
+        struck = [*found.chips, *found.nics, *(server * machine.placement.chips for server in found.cables)]
+        if not found.trunks and all(machine.placement.ranks_on(chip)[0] >= scenario.ranks for chip in struck):
+            yield f"perturbation {perturbation.name} has no effect: it strikes chips that no rank is on"
 
 
 def cohort_notes(machine: Machine, run: Simulated) -> dict[str, str]:

@@ -9,14 +9,13 @@ from msgspec.structs import replace
 
 from trnsim import __version__
 from trnsim.engine import fingerprint, seconds
-from trnsim.errors import InputError, Problem
 from trnsim.results import EngineFacts, ErrorBand, Provenance, Result
 from trnsim.scenario import sha256
 from trnsim.simulation import facts, traffic
 from trnsim.simulation.assumptions import assumptions
 from trnsim.simulation.machine import build_machine
 from trnsim.simulation.memory import check_memory, memory_warning, worst
-from trnsim.simulation.perturbed import cohort_notes, perturbation_costs
+from trnsim.simulation.perturbed import cohort_notes, idle_warnings, perturbation_costs
 from trnsim.simulation.regime import regime
 from trnsim.simulation.simulated import like_the_first_s, run_engine
 from trnsim.simulation.verify import verify
@@ -93,7 +92,7 @@ def simulate(scenario: Scenario) -> Result:
             **_steady_notes(run),
         },
         defaults=scenario.defaults,
-        warnings=(*scenario.warnings, *_warnings(scenario, run, memories)),
+        warnings=(*scenario.warnings, *idle_warnings(scenario, machine), *_warnings(scenario, run, memories)),
         perturbations=costs,
         timeline=facts.timeline(scenario, run),
     )
@@ -116,8 +115,7 @@ def run_scenario(scenario: Scenario, machine: Machine) -> Simulated:
             if scenario.run.folding == "verify":
                 run = run._replace(verified=verify(run, run_engine(scenario, machine, folding=False)))
     except UnservedGroupError as error:
-        problem = Problem("collectives.algorithm", str(error), value=error.algorithm)
-        raise InputError([problem], file=str(scenario.source)) from None
+        raise scenario.refusal("collectives.algorithm", str(error), value=error.algorithm) from None
     return run
 
 
@@ -128,7 +126,7 @@ def _within_the_clock(scenario: Scenario) -> Iterator[None]:
         yield
     except OverflowError:
         message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
-        raise InputError([Problem("run.steps", message)], file=str(scenario.source)) from None
+        raise scenario.refusal("run.steps", message, value=scenario.run.steps) from None
 
 
 def _verified_notes(run: Simulated) -> dict[str, str]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from trnsim.engine import Engine, account, last_step
-from trnsim.errors import InputError, Problem
 from trnsim.simulation.machine import build_rates, build_step
 from trnsim.simulation.messages import refuse_many_messages
 from trnsim.training import (
@@ -107,7 +106,7 @@ def run_engine(scenario: Scenario, machine: Machine, *, folding: bool, must_repl
         message = (
             "no ranks of this step can be simulated as teams, and nothing else is replayed; auto goes by events then"
         )
-        raise InputError([Problem("run.engine", message, value=scenario.run.engine)], file=str(scenario.source))
+        raise scenario.refusal("run.engine", message, value=scenario.run.engine)
     folded = fold(spec, communication, sharing_groups(spec, machine.meeting_tier, machine.blocks))
     if machine.chunk is not None:
         refuse_many_messages(scenario, machine.chunk, spec, folded)

@@ -1,4 +1,4 @@
-"""What single messages can be followed through: ``run.fidelity: chunk``."""
+"""What single messages can be followed through, ``run.fidelity: chunk``, and what can be replayed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,17 @@ def collectives_are_alone(draft: Draft) -> Iterator[Problem]:
         yield draft.document.problem("training.tensor_parallel_overlap", message)
 
 
+def passes_can_be_replayed(draft: Draft) -> Iterator[Problem]:
+    """Replays are of what is folded: single ranks and single messages go by events."""
+    run = draft.file.run
+    if run.engine == "replay" and (run.fidelity == "chunk" or run.folding == "off"):
+        because = "fidelity chunk follows single messages" if run.fidelity == "chunk" else "folding off runs every rank"
+        message = f"{because}, and nothing of that is replayed; use auto or events"
+        yield draft.document.problem("run.engine", message)
+
+
 RULES = (
+    Rule(("run.engine", "run.fidelity", "run.folding"), passes_can_be_replayed),
     Rule(("run.fidelity", "training.tensor_parallel_overlap"), collectives_are_alone),
     Rule(("run.fidelity", *RANK_KEYS), messages_can_be_followed),
     Rule(("run.fidelity", "run.folding"), nothing_is_folded),

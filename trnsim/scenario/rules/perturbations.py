@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.documents import canonical, refuse_unknown
@@ -91,12 +92,23 @@ def _what(draft: Draft, entry: _Entry, places: Places) -> Iterator[Problem]:
     table, of = entry.table, _of(entry.table, places)
     known = (CHIPS, *places.link_kinds)
     if of not in known:
-        yield draft.document.problem(f"{entry.key}.of", refuse_unknown("kind of chips or links", table.of, known))
+        message = refuse_unknown("kind of chips or links", table.of, known)
+        if places.servers == 1 and canonical(table.of) in map(canonical, _between_servers(draft)):
+            message = f"there is one server, and {table.of} joins servers; known: {', '.join(known)}"
+        yield draft.document.problem(f"{entry.key}.of", message)
     elif table.each is not None and (table.each.casefold() not in places.sizes or of in places.trunks):
         units = (
             "leave it out: switch groups are drawn" if of in places.trunks else f"choose from {', '.join(places.sizes)}"
         )
         yield draft.document.problem(f"{entry.key}.each", f"{places.server.name} has no such places; {units}")
+
+
+def _between_servers(draft: Draft) -> Iterator[str]:
+    """Yield the kinds of links that join several servers."""
+    if draft.server is not None and draft.server.scale_out is not None:
+        yield draft.server.scale_out.kind
+    if draft.fabric is not None:
+        yield from (f"{lower.name}-{upper.name}" for lower, upper in pairwise(draft.fabric.tiers))
 
 
 def _how_much(draft: Draft, entry: _Entry) -> Iterator[Problem]:
