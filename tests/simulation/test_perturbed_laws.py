@@ -114,6 +114,28 @@ test_folding_changes_nothing_on_many_machines = pytest.mark.slow(settings(max_ex
 test_many_teams_change_nothing = pytest.mark.slow(settings(max_examples=1000)(contracted(check_folding)))
 
 
+def check_names(folder: Path, small_switches: Path, machine: dict[str, Any]) -> None:
+    # A step that one slow chip or impaired link makes longer has it on its critical path; so it is named, or what a group
+    # does for its sake. Where links are shared it may also hold up what is on the path, and not be on it; and of several steps
+    # the last may begin late for some ranks.
+    entry = json.loads(machine["perturbations"])[0]
+    alone = {key: value for key, value in entry.items() if key not in {"at", "each"}} | {"count": 1}
+    alone_on = machine | {"perturbations": json.dumps([alone]), "run__fidelity": "closed_form", "run__steps": 1}
+    try:
+        found = simulate_small(folder, **alone_on, cluster__fabric=small_switches)
+    except InputError as error:
+        assume("layout.dp" not in str(error) and "cut" not in str(error))
+        raise
+    (cost,) = found.perturbations
+    if cost.cost_s > 0:
+        assert cost.places[0] in found.derived["pace"] or "in place of" in found.derived["pace"]
+
+
+test_what_costs_is_named = settings(max_examples=60)(perturbed(check_names))
+
+test_what_costs_is_named_on_many_machines = pytest.mark.slow(settings(max_examples=2000)(perturbed(check_names)))
+
+
 def test_a_slow_chip_costs_what_theory_says(folder: Path) -> None:
     # Without pipeline and tensor groups everybody waits for the slow chip: it computes and updates for 1/speed as long,
     # and the others' time is that plus what the collectives take.

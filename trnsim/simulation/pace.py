@@ -18,11 +18,11 @@ from trnsim.units import format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from trnsim.fabric import ClosedFormFabric
+    from trnsim.fabric import Price
     from trnsim.fabric.struck import Culprit
     from trnsim.simulation.machine import Machine
     from trnsim.simulation.simulated import Simulated
-    from trnsim.training import Leg
+    from trnsim.training import Communication, Leg
 
 __all__ = ["pace_note"]
 
@@ -58,7 +58,7 @@ def pace_note(machine: Machine, run: Simulated) -> str:
     )
     work, carried = _summed(run, path)
     burdens: defaultdict[str, list[_Burden]] = defaultdict(list)
-    for name, burden in chain(_slow_chips(machine, run, work), _weak_links(machine, carried)):
+    for name, burden in chain(_slow_chips(machine, run, work), _weak_links(machine, run, carried)):
         burdens[name].append(burden)
     lost_s = {name: sum(each.lost_s for each in found) for name, found in burdens.items()}
     worst = sorted(lost_s, key=lambda name: -lost_s[name])[:_MOST_NAMED]
@@ -81,10 +81,10 @@ def _whats(burdens: Sequence[_Burden]) -> str:
 
 def _summed(
     run: Simulated, path: Iterable[Leg]
-) -> tuple[Mapping[tuple[int, Group], int], Mapping[_Carried, Counter[Task]]]:
-    """Sum up the work on the path by stage and tensor group, and what is carried by the ranks that it joins."""
+) -> tuple[Mapping[tuple[int, Group], int], Mapping[_Carried, Counter[tuple[Task, float]]]]:
+    """Sum up the work on the path by stage and tensor group, and what is carried, and how long each time, by the ranks that it joins."""
     work: Counter[tuple[int, Group]] = Counter()
-    carried: defaultdict[_Carried, Counter[Task]] = defaultdict(Counter)
+    carried: defaultdict[_Carried, Counter[tuple[Task, float]]] = defaultdict(Counter)
     for leg in path:
         stage = run.spec.mesh.coordinates(leg.rank)["pp"]
         what, transfers = f"{_UNNUMBERED.sub('', leg.operation.name)} of stage {stage}", [leg.transfer]
@@ -95,7 +95,7 @@ def _summed(
             what, transfers = f"tensor collectives of stage {stage}", [part.transfer for part in parts]
         elif not isinstance(leg.ranks, Group):
             what = f"what stage {stage} sends"
-        tasks = (each.task for each in transfers if each is not None and isinstance(each.task, Task))
+        tasks = ((each.task, each.duration_s) for each in transfers if each and isinstance(each.task, Task))
         carried[_Carried(what, leg.ranks)].update(tasks)
     return work, carried
 
@@ -112,25 +112,29 @@ def _slow_chips(
             yield name, _Burden(f"work of stage {stage}", seconds(worked_ps) * (1 - speed))
 
 
-def _weak_links(machine: Machine, carried: Mapping[_Carried, Counter[Task]]) -> Iterator[tuple[str, _Burden]]:
-    """Yield for all that is carried on the path the impaired link for which it takes longer."""
+def _weak_links(
+    machine: Machine, run: Simulated, carried: Mapping[_Carried, Counter[tuple[Task, float]]]
+) -> Iterator[tuple[str, _Burden]]:
+    """Yield for all that is carried on the path the impaired link for which it takes longer, or goes about it otherwise."""
     if machine.fabric is machine.healthy:
         return
+    healthy = run.communication.on(machine.healthy)
     for (what, ranks), tasks in carried.items():
-        lost_s = {
-            task: times * (_price_s(machine.fabric, task, ranks) - _price_s(machine.healthy, task, ranks))
-            for task, times in tasks.items()
-        }
-        if sum(lost_s.values()) > 0:
-            culprit = machine.fabric.culprit(max(lost_s, key=lambda task: lost_s[task]), ranks)
-            if culprit is not None:
-                yield _named(machine, culprit), _Burden(what, sum(lost_s.values()))
+        lost_s: defaultdict[str, float] = defaultdict(float)
+        for (task, took_s), times in tasks.items():  # of a collective beside a matmul only what outlasts it
+            meant, found = _price(healthy, task, ranks), _price(run.communication, task, ranks)
+            if found.time_s > meant.time_s:
+                culprit = machine.fabric.culprit(meant.task, ranks)
+                others = f"{found.algorithm} in place of {meant.algorithm}"  # as for a group that has the impaired link
+                name = others if culprit is None else _named(machine, culprit)
+                lost_s[name] += times * min(took_s, found.time_s - meant.time_s)
+        yield from ((name, _Burden(what, lost)) for name, lost in lost_s.items())
 
 
-def _price_s(fabric: ClosedFormFabric, task: Task, ranks: Group | tuple[int, int]) -> float:
+def _price(communication: Communication, task: Task, ranks: Group | tuple[int, int]) -> Price:
     if isinstance(ranks, Group):
-        return fabric.price(task.op, task.algorithm, ranks, task.size_bytes).time_s
-    return fabric.send(*ranks, task.size_bytes).time_s
+        return communication.collective(task.op, ranks, int(task.size_bytes))
+    return communication.message(*ranks)
 
 
 def _named(machine: Machine, culprit: Culprit) -> str:

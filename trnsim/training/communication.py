@@ -128,6 +128,10 @@ class Communication:
         self._records: dict[tuple[int, ...], RankPrices] = {}
         self._chosen: dict[tuple[str, int, int, int], str] = {}
 
+    def on(self, fabric: ClosedFormFabric) -> Communication:
+        """Return what the same step has to pay on another fabric."""
+        return Communication(fabric, self._spec, self._algorithms)
+
     def prices(self, place: Coordinates, exchanges: Iterable[Exchange], buckets: Sequence[Bucket]) -> RankPrices:
         """Price everything that the rank at `place` sends."""
         mesh = self._spec.mesh

@@ -133,6 +133,7 @@ class _Walk:
         self._are_together = are_together
         self._diaries: dict[int, _Diary] = {}
         self._launched: dict[int, dict[tuple[str, int], Row]] = {}
+        self._firsts: dict[Group, tuple[int, ...]] = {}
 
     def before(self, rank: int, time_ps: int) -> Iterator[Leg]:
         """Yield what was on the path until a rank went on at a time: one leg, or collectives that follow each other."""
@@ -153,7 +154,7 @@ class _Walk:
         """Return a pass as the last of the tensor group came to it."""
         group = self._mesh.group("tp", rank)
         if row.ready_ps > row.start_ps + activity.head_ps:
-            for mate in group.members():
+            for mate in self._unlike(group):
                 for other in self._diary(mate).ended_at(row.end_ps):
                     theirs = other.operation
                     if isinstance(theirs, Activity) and other.start_ps + theirs.head_ps == row.ready_ps:
@@ -192,9 +193,8 @@ class _Walk:
         while call is not None:
             name, transfer = call.operation.name, self._transfer(rank, call.operation.name)
             group = self._group(rank, name)
-            joined = (self._calls(each)[name, call.end_ps].start_ps for each in group.members())
-            ranks = zip(group.members(), joined, strict=True)
-            last = next((each for each, joined_ps in ranks if joined_ps == call.ready_ps), None)
+            joined = ((each, self._calls(each)[name, call.end_ps].start_ps) for each in self._unlike(group))
+            last = next((each for each, joined_ps in joined if joined_ps == call.ready_ps), None)
             came = rank if last is None else last
             yield Leg(came, call.operation, group, transfer, call.ready_ps, call.end_ps)
             call = self._call_before(came, call, is_joined=last is not None)
@@ -225,6 +225,15 @@ class _Walk:
         exchanges = plan.exchanges
         launches = (*exchanges.reduce, *exchanges.merge, *exchanges.gather)
         return next((each.transfer for each in launches if each.wait.name == name), plan.tied)
+
+    def _unlike(self, group: Group) -> tuple[int, ...]:
+        """Return the first of the members that one member of the run stands for, for each of those."""
+        if group not in self._firsts:
+            firsts: dict[int, int] = {}
+            for rank in group.members():
+                firsts.setdefault(id(self._member_of(rank)), rank)
+            self._firsts[group] = tuple(firsts.values())
+        return self._firsts[group]
 
     def _diary(self, rank: int) -> _Diary:
         member = self._member_of(rank)

@@ -262,7 +262,7 @@ class _PassPricer(Record):
         exposed_s = max(0.0, transfer.duration_s - compute_s * (1 - 1 / self.ring_ranks))
         share = exposed_s / transfer.duration_s if transfer.duration_s else 0.0
         yield Part(f"{name} matmul", heading, compute_s, _share(transfer, compute_s, 1 - share))
-        yield Part(name, EXPOSED_TP, exposed_s, _share(transfer, exposed_s, share))
+        yield Part(name, EXPOSED_TP, exposed_s, replace(_share(transfer, exposed_s, share), task=transfer.task))
 
     def _extra_parts(self, name: str, device_s: float, stretch: float) -> Iterator[Part]:
         overhead_s = device_s * stretch
