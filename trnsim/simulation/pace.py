@@ -57,20 +57,25 @@ def pace_note(machine: Machine, run: Simulated) -> str:
         are_together=machine.chunk is None,
     )
     work, carried = _summed(run, path)
-    burdens: defaultdict[str, list[_Burden]] = defaultdict(list)
-    for name, burden in chain(_slow_chips(machine, run, work), _weak_links(machine, run, carried)):
-        burdens[name].append(burden)
-    lost_s = {name: sum(each.lost_s for each in found) for name, found in burdens.items()}
-    worst = sorted(lost_s, key=lambda name: -lost_s[name])[:_MOST_NAMED]
-    set_by = [f"{name} ({_whats(burdens[name])}, about {format_time(lost_s[name])} longer)" for name in worst] or [
-        "no slow chip or impaired link"
-    ]
     (stage, group), longest_ps = max(work.items(), key=itemgetter(1))
-    longest_s, server = seconds(longest_ps), machine.placement.slot(group.first).server
+    server = machine.placement.slot(group.first).server
     return (
-        f"set by {' and '.join(set_by)}; longest on the critical path: work of stage {stage} on server {server}, "
-        f"{format_time(longest_s)} of {format_time(run.window.duration_s)}"
+        f"{_set_by(chain(_slow_chips(machine, run, work), _weak_links(machine, run, carried)))}; longest on it: work of stage "
+        f"{stage} on server {server}, {format_time(seconds(longest_ps))} of {format_time(run.window.duration_s)}"
     )
+
+
+def _set_by(found: Iterable[tuple[str, _Burden]]) -> str:
+    """Name the chips and links that cost most."""
+    burdens: defaultdict[str, list[_Burden]] = defaultdict(list)
+    for name, burden in found:
+        burdens[name].append(burden)
+    if not burdens:
+        return "no slow chip or impaired link is on the critical path"
+    lost_s = {name: sum(burden.lost_s for burden in of_it) for name, of_it in burdens.items()}
+    worst = sorted(lost_s, key=lambda name: -lost_s[name])[:_MOST_NAMED]
+    said = (f"{name} ({_whats(burdens[name])}, about {format_time(lost_s[name])} longer)" for name in worst)
+    return f"set on the critical path by {' and '.join(said)}"
 
 
 def _whats(burdens: Sequence[_Burden]) -> str:
