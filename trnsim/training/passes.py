@@ -12,7 +12,7 @@ from trnsim.record import Record
 from trnsim.workload import Exchange, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from trnsim.parallel import Sharding
     from trnsim.training.rates import Rates
@@ -187,13 +187,25 @@ class _Paced(NamedTuple):
         To the first collective of a segment each rank works as fast as it can: it may not begin together with the others.
         A segment without collectives takes as long as that of the slowest, if the group has met before.
         """
+        padded = {id(own): list(_padded(own, pace)) for own, pace in zip(self.own, self.pace, strict=True)}
         start, has_met = 0, False
         for length in lengths:
-            own, pace = (list(chain.from_iterable(of[start : start + length])) for of in self)
+            own = list(chain.from_iterable(self.own[start : start + length]))
             first = next((number for number, part in enumerate(own) if _meets(part)), None)
             alone = (0 if has_met else len(own)) if first is None else first
-            yield own if own == pace else [*own[:alone], *_padded(own[alone:], pace[alone:])]
+            yield own if self.own is self.pace else list(self._paced(range(start, start + length), alone, padded))
             start, has_met = start + length, has_met or first is not None
+
+    def _paced(self, blocks: Iterable[int], alone: int, padded: Mapping[int, list[Part]]) -> Iterator[Part]:
+        """Yield the parts of some blocks, of which so many are not at the pace of the group; blocks that are one share the others."""
+        for number in blocks:
+            own = self.own[number]
+            if alone <= 0:
+                yield from padded[id(own)]
+            else:
+                yield from own[:alone]
+                yield from _padded(own[alone:], self.pace[number][alone:])
+            alone -= len(own)
 
 
 def _padded(own: Sequence[Part], pace: Sequence[Part]) -> Iterator[Part]:
