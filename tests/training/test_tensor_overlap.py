@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small import simulate_small
 
 from trnsim.engine import Activity, Transfer
-from trnsim.training import Rates, stage_passes
+from trnsim.training import Rates, priced_blocks, stage_passes
 from trnsim.workload import Block, Exchange, Work
 
 if TYPE_CHECKING:
@@ -40,7 +40,11 @@ def layer(matmul: int) -> Block:
 def forward(matmul: int, ranks: int, collective_s: float, rates: Rates = UNIT, pace: Rates = UNIT) -> Activity:
     """Return the forward pass of one such layer, whose collectives take that long, half of it on links."""
     transfer = Transfer(collective_s, {"link": collective_s / 2})
-    passes = stage_passes([layer(matmul)], rates, lambda _: transfer, [], recompute="none", ring_ranks=ranks, pace=pace)
+    own, paced = (
+        priced_blocks([layer(matmul)], each, lambda _: transfer, recompute="none", ring_ranks=ranks)
+        for each in (rates, pace)
+    )
+    passes = stage_passes(own, paced, [])
     return passes.forward
 
 

@@ -8,7 +8,7 @@ from trnsim.training.contraction import Contraction, contract
 from trnsim.training.critical_path import Leg, critical_path
 from trnsim.training.data_parallel import COPIES, GRADIENTS, WEIGHTS, Exchanges, Launch
 from trnsim.training.folding import Folding, Node, fold
-from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, stage_passes
+from trnsim.training.passes import Bucket, StagePasses, gradient_buckets, priced_blocks, stage_passes
 from trnsim.training.rates import Rates
 from trnsim.training.sharing_groups import like_the_first, sharing_groups
 from trnsim.training.spec import StepSpec
@@ -63,6 +63,7 @@ __all__ = [
     "gradient_buckets",
     "like_the_first",
     "populate",
+    "priced_blocks",
     "sharing_groups",
     "slow_ranks",
     "stage_passes",

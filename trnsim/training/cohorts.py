@@ -11,10 +11,12 @@ from trnsim.engine import Activity, Cohort, Collective, Engine, Part, Transfer, 
 from trnsim.record import Record
 from trnsim.training.communication import collective_skew_s
 from trnsim.training.data_parallel import COPIES, GRADIENTS, WEIGHTS, Exchanges, Launch
-from trnsim.training.passes import StagePasses, stage_passes
+from trnsim.training.passes import PricedBlocks, StagePasses, priced_blocks, stage_passes
 from trnsim.training.story import Neighbourhood, RankPlan, train
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
     from trnsim.fabric import Price
     from trnsim.training.communication import RankPrices
     from trnsim.training.folding import Folding, Node
@@ -99,6 +101,7 @@ class Planner(Record):
     passes: dict[tuple[object, ...], StagePasses]
     is_paced: bool
     plans: dict[tuple[object, ...], RankPlan] = field(default_factory=dict)
+    blocks: dict[tuple[object, ...], PricedBlocks] = field(default_factory=dict)
 
     def plan(self, node: Node) -> RankPlan:
         """Return the plan of a node's ranks."""
@@ -138,25 +141,32 @@ class Planner(Record):
         )
 
     def _passes(self, held: VirtualStage, node: Node) -> StagePasses:
-        spec, tensor = self.spec, node.prices.tensor
+        tensor = node.prices.tensor
         pace = node.pace if self.is_paced else node.speed
         paid = frozenset((use, price.task, price.spent) for use, price in tensor.items())
         key = (id(held), node.speed, pace, paid)
         if key not in self.passes:
+            own, paced = (self._blocks(held, speed, paid, tensor) for speed in (node.speed, pace))
+            self.passes[key] = stage_passes(own, paced, held.buckets)
+        return self.passes[key]
+
+    def _blocks(
+        self, held: VirtualStage, speed: float, paid: Hashable, tensor: Mapping[tuple[str, int], Price]
+    ) -> PricedBlocks:
+        spec, key = self.spec, (id(held), speed, paid)
+        if key not in self.blocks:
 
             def transfer(exchange: Exchange) -> Transfer:
                 return self._skewed(exchange.op, spec.mesh.size("tp"), tensor[exchange.op, exchange.bytes])
 
-            self.passes[key] = stage_passes(
+            self.blocks[key] = priced_blocks(
                 held.blocks,
-                spec.rates.at_speed(node.speed),
+                spec.rates.at_speed(speed),
                 transfer,
-                held.buckets,
                 recompute=spec.shard.recompute,
                 ring_ranks=spec.mesh.size("tp") if spec.ring else 1,
-                pace=spec.rates.at_speed(pace),
             )
-        return self.passes[key]
+        return self.blocks[key]
 
     def _skewed(self, op: str, ranks: int, price: Price) -> Transfer:
         """Return a collective inside a training step: what it costs, and the skew of its ranks."""

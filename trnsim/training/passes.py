@@ -97,16 +97,27 @@ def gradient_buckets(blocks: Sequence[Block], bucket_parameters: int, first: int
     return tuple(buckets)
 
 
-def stage_passes(
+class PricedBlocks(NamedTuple):
+    """What a rank does in the blocks of a virtual stage, each block for itself.
+
+    Attributes
+    ----------
+    forward, backward
+        The parts of each block, in the order of the pass; blocks that are one share them.
+    """
+
+    forward: list[list[Part]]
+    backward: list[list[Part]]
+
+
+def priced_blocks(
     blocks: Sequence[Block],
     rates: Rates,
     transfer: Callable[[Exchange], Transfer],
-    buckets: Sequence[Bucket],
     *,
     recompute: str | frozenset[str],
     ring_ranks: int = 1,
-    pace: Rates | None = None,
-) -> StagePasses:
+) -> PricedBlocks:
     """Price the blocks of a virtual stage.
 
     Parameters
@@ -117,29 +128,40 @@ def stage_passes(
         Speed of the rank.
     transfer
         What a tensor-parallel collective is, skew of its ranks included.
-    buckets
-        Gradient buckets, at whose ends the backward pass can be cut.
     recompute
         Recompute mode, for the host's share of launching it.
     ring_ranks
         Ranks of a ring in which tensor-parallel collectives go round beside their matmul; 1 for none.
-    pace
-        Speed of the slowest rank of the tensor group, by default this one's. From its first collective on a pass, and each
-        segment of one, goes at that pace, and the group leaves it together; what a faster rank waits is a part of its own.
     """
     host_layers_s = rates.host_layer_s * sum(block.name == "layer" for block in blocks)
     again = HOST_SHARE_OF_RECOMPUTE.get(str(recompute or "none"), HOST_SHARE_OF_PARTIAL_RECOMPUTE)
-    forward = _Pricing(transfer, ring_ranks, _forward_runs, host_layers_s + rates.host_pass_s, blocks)
-    backward = _Pricing(
-        transfer, ring_ranks, _backward_runs, host_layers_s * (1 + again) + rates.host_pass_s, blocks[::-1]
+    hosts_s = host_layers_s + rates.host_pass_s, host_layers_s * (1 + again) + rates.host_pass_s
+    return PricedBlocks(
+        _PassPricer(rates, transfer, ring_ranks, _forward_runs, hosts_s[0]).parts(blocks),
+        _PassPricer(rates, transfer, ring_ranks, _backward_runs, hosts_s[1]).parts(blocks[::-1]),
     )
+
+
+def stage_passes(own: PricedBlocks, pace: PricedBlocks, buckets: Sequence[Bucket]) -> StagePasses:
+    """Put the passes of a virtual stage together.
+
+    Parameters
+    ----------
+    own
+        What the rank does in its blocks.
+    pace
+        What the slowest rank of the tensor group does. From its first collective on a pass, and each segment of one, goes at
+        that pace, and the group leaves it together; what a faster rank waits is a part of its own.
+    buckets
+        Gradient buckets, at whose ends the backward pass can be cut.
+    """
     lengths = [bucket.blocks for bucket in buckets]
-    forward_parts, backward_parts = (_Paced.of(each, rates, pace or rates) for each in (forward, backward))
+    forward, backward = _Paced(own.forward, pace.forward), _Paced(own.backward, pace.backward)
     return StagePasses(
-        _activity("forward", forward_parts.whole()),
-        _activity("backward", backward_parts.whole()),
-        tuple(_activity("forward", run) for run in forward_parts.cut(lengths[::-1])),
-        tuple(_activity("backward", run) for run in backward_parts.cut(lengths)),
+        _activity("forward", forward.whole()),
+        _activity("backward", backward.whole()),
+        tuple(_activity("forward", run) for run in forward.cut(lengths[::-1])),
+        tuple(_activity("backward", run) for run in backward.cut(lengths)),
         tuple(bucket.number for bucket in buckets),
     )
 
@@ -152,29 +174,11 @@ def _backward_runs(block: Block) -> _Runs:
     return ((RECOMPUTE, block.recompute, False), (COMPUTE, block.backward, True))
 
 
-class _Pricing(Record):
-    """One pass over blocks, at whatever speed."""
-
-    transfer: Callable[[Exchange], Transfer]
-    ring_ranks: int
-    runs: Callable[[Block], _Runs]
-    host_s: float
-    blocks: Sequence[Block]
-
-    def parts(self, rates: Rates) -> list[list[Part]]:
-        return _PassPricer(rates, self.transfer, self.ring_ranks, self.runs, self.host_s).parts(self.blocks)
-
-
 class _Paced(NamedTuple):
     """The parts of each block of a pass, of a rank and of the one for which its group waits at each collective."""
 
     own: list[list[Part]]
     pace: list[list[Part]]
-
-    @classmethod
-    def of(cls, pricing: _Pricing, rates: Rates, pace: Rates) -> _Paced:
-        own = pricing.parts(rates)
-        return cls(own, own if pace == rates else pricing.parts(pace))
 
     def whole(self) -> list[Part]:
         """Return the parts of the whole pass."""
