@@ -90,6 +90,25 @@ def critical_path(
     Notes
     -----
     Legs join without gap or overlap.
+
+    References
+    ----------
+    Yang, Miller, Critical path analysis for the execution of parallel and distributed programs, ICDCS 1988,
+    doi:10.1109/DCS.1988.12538
+
+    Examples
+    --------
+    >>> from trnsim.scenario import load
+    >>> from trnsim.simulation.machine import build_machine
+    >>> from trnsim.simulation.simulated import run_engine
+    >>> scenario = load("trn3-ultraserver", ["training.global_batch=18"])
+    >>> run = run_engine(scenario, build_machine(scenario), folding=True)
+    >>> last = run.last.node.first_rank
+    >>> path = critical_path(run.members_by_rank(), run.spec, run.communication, run.window, last)
+    >>> path[0].operation.name, path[-1].operation.name
+    ('weights 0', 'forward')
+    >>> sum(leg.end_ps - leg.start_ps for leg in path) == run.window.end_ps - run.window.start_ps
+    True
     """
     walk = _Walk(member_of, spec, communication, are_together=are_together)
     rank, time_ps = last, window.end_ps
