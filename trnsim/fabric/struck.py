@@ -97,8 +97,10 @@ class Struck(Record, eq=False, dict=True):
     Notes
     -----
     Bytes go round a cable that has failed on the way of fewest latency, which may lead through other chips. A chip whose
-    NIC has failed uses that of the nearest chip that has one. Below a degraded trunk every chip has its share of what is
-    left, as if all sent at once. Detours are not counted in the bytes on links.
+    NIC has failed uses that of the nearest chip that has one. What goes round shares the links of chips outside the group
+    with what their own groups are taken to send there at once: as much as this one has on its busiest link of the kind. Those
+    are not slowed themselves, and detours are not counted in the bytes on links. Below a degraded trunk every chip has its
+    share of what is left, as if all sent at once.
     """
 
     paths: Paths
