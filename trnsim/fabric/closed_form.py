@@ -277,8 +277,8 @@ class ClosedFormFabric(Record, eq=False, dict=True):
             place.programs[key] = LaidOut("direct", [LaidPhase(traffic, 1, Fraction(1))])
         return self._cost(*key, group)
 
-    def culprit(self, task: Task, ranks: Group | tuple[int, int]) -> Culprit | None:
-        """Return the impaired link that a transfer takes longest over; None where none slows it down.
+    def losses(self, task: Task, ranks: Group | tuple[int, int]) -> dict[Culprit, float]:
+        """Return how much longer each impaired link makes a transfer, in seconds.
 
         Parameters
         ----------
@@ -295,13 +295,14 @@ class ClosedFormFabric(Record, eq=False, dict=True):
             self._message(*ranks)
         place, struck = self._place(group), self._struck_servers(group)
         groups_per_chip = self._groups_per_chip(place)
-        longest_s, culprit = 0.0, None
+        lost_s: defaultdict[Culprit, float] = defaultdict(float)
         for traffic, steps, fraction, _ in place.programs[task.op, algorithm].phases:
-            slowest = self._slowest(traffic, groups_per_chip, struck)
-            time_s = steps * (slowest.latency_s + float(fraction) * task.size_bytes * slowest.seconds)
-            if slowest.culprit is not None and time_s > longest_s:
-                longest_s, culprit = time_s, slowest.culprit
-        return culprit
+            found, meant = (self._slowest(traffic, groups_per_chip, each) for each in (struck, ()))
+            if found.culprit is not None:
+                lost_s[found.culprit] += float(steps * fraction) * task.size_bytes * (found.seconds - meant.seconds)
+            if found.late_by is not None:
+                lost_s[found.late_by] += steps * (found.latency_s - meant.latency_s)
+        return {culprit: lost for culprit, lost in lost_s.items() if lost > 0}
 
     def program(self, op: str, algorithm: str, group: Group) -> Program:
         """Return the program whose price is that of an operation; arguments and errors as for `price`."""
@@ -371,7 +372,7 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         links: dict[str, float] = defaultdict(float)
         groups_per_chip = self._groups_per_chip(place)
         for traffic, steps, fraction, channels in place.programs[op, algorithm].phases:
-            kind, seconds_per_byte, step_s, _ = self._slowest(traffic, groups_per_chip, struck)
+            kind, seconds_per_byte, step_s, *_ = self._slowest(traffic, groups_per_chip, struck)
             share = steps * fraction
             if channels:
                 latency_s += traffic.way_s(channels, steps) + steps * (step_s - traffic.latency_s)
@@ -401,10 +402,10 @@ class ClosedFormFabric(Record, eq=False, dict=True):
         }
         for number, server in different.values():
             there = self._struck.bottleneck(traffic, number, server, groups_per_chip)
-            latency_s = max(found.latency_s, there.latency_s)
-            if there.seconds > found.seconds or (latency_s > found.latency_s and found.culprit is None):
-                found = there if there.seconds > found.seconds else found._replace(culprit=there.culprit)
-            found = found._replace(latency_s=latency_s)
+            if there.seconds > found.seconds:
+                found = found._replace(kind=there.kind, seconds=there.seconds, culprit=there.culprit)
+            if there.latency_s > found.latency_s:
+                found = found._replace(latency_s=there.latency_s, late_by=there.late_by)
         return found
 
 

@@ -17,7 +17,7 @@ from trnsim.topology.links import CORE_LINK
 from trnsim.topology.places import Cable, Trunk
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
     from trnsim.fabric.layout import Layout
     from trnsim.fabric.paths import Paths, Wire
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from trnsim.parallel import Group, Placement, Slot
     from trnsim.topology.perturbations import Impairments
 
-    Route = tuple[tuple[Wire, ...], float, bool]
-    """Wires, their latency, and whether they lead round a link that has failed."""
+    Ends = tuple[str, str]
+    Route = tuple[tuple[Wire, ...], float, Ends | None]
+    """Wires, their latency, and the failed cable that they lead round."""
     Door = tuple[int, bool]
     """The NIC of a chip, and whether bytes leave by it."""
     Culprit = Cable | Trunk | int
@@ -44,14 +45,16 @@ class Bottleneck(NamedTuple):
         Its kind, and its seconds per byte of a transfer.
     latency_s
         The longest latency of a path.
-    culprit
-        The impaired link by which it is slower than it was to be, or takes a longer way; None where none is to blame.
+    culprit, late_by
+        The impaired link by which it is slower than it was to be, and that by which the longest path is longer; None where
+        none is to blame.
     """
 
     kind: str
     seconds: float
     latency_s: float
     culprit: Culprit | None = None
+    late_by: Culprit | None = None
 
 
 class StruckServer(NamedTuple):
@@ -66,20 +69,23 @@ class StruckServer(NamedTuple):
 
 
 class _Loads(Struct):
-    """The transfers of a server by wire, chip and NIC, links that carry some round failed ones, and the longest latency."""
+    """The transfers of a server by wire, chip and NIC; what leads round which failed link; the longest latency, and by which."""
 
     wires: Counter[Wire] = field(default_factory=Counter)
     beyond: list[tuple[int, int]] = field(default_factory=list)
     doors: Counter[Door] = field(default_factory=Counter)
-    round_by: set[Wire | Door] = field(default_factory=set)
+    around: dict[Wire | Door, Culprit] = field(default_factory=dict)
     latency_s: float = 0.0
+    late_by: Culprit | None = None
 
-    def add(self, wires: Iterable[Wire], transfers: int, *, is_round: bool) -> None:
-        """Lay transfers on wires."""
+    def add(self, wires: Iterable[Wire], transfers: int, latency_s: float, failed: Culprit | None) -> None:
+        """Lay transfers on a path, which may lead round a link that has failed."""
         for wire in wires:
             self.wires[wire] += transfers
-            if is_round:
-                self.round_by.add(wire)
+            if failed is not None:
+                self.around.setdefault(wire, failed)
+        if latency_s > self.latency_s:
+            self.latency_s, self.late_by = latency_s, failed
 
 
 class Struck(Record, eq=False, dict=True):
@@ -98,9 +104,10 @@ class Struck(Record, eq=False, dict=True):
     -----
     Bytes go round a cable that has failed on the way of fewest latency, which may lead through other chips. A chip whose
     NIC has failed uses that of the nearest chip that has one. What goes round shares the links of chips outside the group
-    with what their own groups are taken to send there at once: as much as this one has on its busiest link of the kind. Those
-    are not slowed themselves, and detours are not counted in the bytes on links. Below a degraded trunk every chip has its
-    share of what is left, as if all sent at once.
+    with what their own groups are taken to send there at once: as much as this one has on its busiest link of the kind, and of
+    those that use a NIC for want of their own each as much. They are not slowed themselves, their detours inside the server are
+    not seen, and detours are not counted in the bytes on links. Below a degraded trunk every chip has its share of what is
+    left, as if all sent at once.
     """
 
     paths: Paths
@@ -108,11 +115,15 @@ class Struck(Record, eq=False, dict=True):
     impairments: Impairments
 
     @cached_property
-    def _detours(self) -> dict[tuple[frozenset[tuple[str, str]], int, int], Route]:
+    def _detours(self) -> dict[tuple[frozenset[Ends], int, int], Route]:
         return {}
 
     @cached_property
     def _outside(self) -> dict[int, defaultdict[int, list[int]]]:
+        return {}
+
+    @cached_property
+    def _users_of(self) -> dict[int, defaultdict[int, set[int]]]:
         return {}
 
     @cached_property
@@ -210,7 +221,7 @@ class Struck(Record, eq=False, dict=True):
         """
         server, first = struck.number, struck.number * self.paths.chips
         loads = self._loads(traffic, number, server, dict(struck.chips))
-        others = _others(traffic, number, loads, {chip for _, chip in struck.chips})
+        others = self._others(traffic, number, loads, struck)
         worst, slowest = 0.0, NIC
         culprit: Culprit | None = None
         shares = self._shares(server)
@@ -218,7 +229,7 @@ class Struck(Record, eq=False, dict=True):
             sharers = 1 if wire.kind == CORE_LINK else groups_per_chip
             rate = wire.bytes_per_s * shares.get(wire.ends, 1.0)
             if (seconds := (transfers + others[wire]) * sharers / rate) > worst:
-                worst, slowest, culprit = seconds, wire.kind, self._cable(server, wire)
+                worst, slowest, culprit = seconds, wire.kind, self._cable(server, wire) or loads.around.get(wire)
         for chip, transfers in loads.beyond:
             kind, rate, wrong = self._share_above(first + chip, traffic.top)
             if (seconds := transfers * groups_per_chip / rate) > worst:
@@ -226,30 +237,22 @@ class Struck(Record, eq=False, dict=True):
         for (chip, out), transfers in loads.doors.items():
             kind, rate, wrong = self._nic(first + chip)
             if (seconds := (transfers + others[chip, out]) * groups_per_chip / rate) > worst:
-                worst, slowest, culprit = seconds, kind, wrong
-        return Bottleneck(slowest, worst, loads.latency_s, self._failed(server) if culprit is None else culprit)
+                worst, slowest = seconds, kind
+                culprit = loads.around.get((chip, out)) if wrong is None else wrong
+        return Bottleneck(slowest, worst, loads.latency_s, culprit, loads.late_by)
 
     def _cable(self, server: int, wire: Wire) -> Cable | None:
         """Return the impaired cable that a wire is one way of."""
         cables = self.impairments.cables.get(server, {})
         return next((Cable(server, pair) for pair in cables if wire.ends in (pair, pair[::-1])), None)
 
-    def _failed(self, server: int) -> Culprit | None:
-        """Return the first failed link of a server, which leads bytes another way."""
-        for pair, share in self.impairments.cables.get(server, {}).items():
-            if not share:
-                return Cable(server, pair)
-        chips = range(server * self.paths.chips, (server + 1) * self.paths.chips)
-        return next((chip for chip in chips if not self.impairments.nics.get(chip, 1.0)), None)
-
     def _loads(self, traffic: Traffic, number: int, server: int, chips: Mapping[int, int]) -> _Loads:
         """Lay the transfers of a server on the wires and NICs that are left to it."""
-        found = _Loads()
+        found, first = _Loads(), server * self.paths.chips
         for (source, target), transfers in traffic.between.get(number, {}).items():
             here, there = (slot._replace(chip=chips[slot.chip]) for slot in (source, target))
-            wires, way_s, is_round = self._route(server, here, there)
-            found.latency_s = max(found.latency_s, way_s)
-            found.add(wires, transfers, is_round=is_round)
+            wires, way_s, failed = self._route(server, here, there)
+            found.add(wires, transfers, way_s, failed and Cable(server, failed))
         for (place, out), transfers in traffic.beyond.get(number, {}).items():
             chip = chips[place]
             door = self._door(server, chip)
@@ -257,10 +260,35 @@ class Struck(Record, eq=False, dict=True):
             found.doors[door, out] += transfers
             if door != chip:
                 wires, way_s, _ = self._between_chips(server, *((chip, door) if out else (door, chip)))
-                found.latency_s = max(found.latency_s, way_s + traffic.latency_s)
-                found.add(wires, transfers, is_round=True)
-                found.round_by.add((door, out))
+                found.add(wires, transfers, way_s + traffic.latency_s, first + chip)
+                found.around.setdefault((door, out), first + chip)
         return found
+
+    def _others(self, traffic: Traffic, number: int, loads: _Loads, struck: StruckServer) -> Mapping[Wire | Door, int]:
+        """Return what groups of other chips send over links that lead round failed ones."""
+        found: Counter[Wire | Door] = Counter()
+        if not loads.around:
+            return found
+        mine = {chip for _, chip in struck.chips}
+        ends_of_mine = {f"chip {chip}" for chip in mine}
+        busiest: Counter[str] = Counter()
+        for (server, wire), transfers in traffic.loads.items():
+            if server == number:
+                busiest[wire.kind] = max(busiest[wire.kind], transfers)
+        for link in loads.around:
+            if isinstance(link, tuple):
+                found[link] = busiest[NIC] * len(self._users(struck.number)[link[0]] - mine)
+            elif any(str(end).startswith("chip ") and end not in ends_of_mine for end in link.ends):
+                found[link] = busiest[link.kind]
+        return found
+
+    def _users(self, server: int) -> Mapping[int, set[int]]:
+        """Return the chips that use each NIC of a server."""
+        if server not in self._users_of:
+            found = self._users_of[server] = defaultdict(set)
+            for chip in range(self.paths.chips):
+                found[self._door(server, chip)].add(chip)
+        return self._users_of[server]
 
     def _shares(self, server: int) -> Mapping[tuple[object, object], float]:
         cables = self.impairments.cables.get(server, {})
@@ -268,7 +296,7 @@ class Struck(Record, eq=False, dict=True):
 
     def _route(self, server: int, source: Slot, target: Slot) -> Route:
         if source.chip == target.chip:
-            return *self.paths.inside(source, target), False
+            return *self.paths.inside(source, target), None
         return self._between_chips(server, source.chip, target.chip)
 
     def _between_chips(self, server: int, source: int, target: int) -> Route:
@@ -279,14 +307,15 @@ class Struck(Record, eq=False, dict=True):
             self._detours[key] = self._way(*key)
         return self._detours[key]
 
-    def _way(self, failed: frozenset[tuple[str, str]], source: int, target: int) -> Route:
+    def _way(self, failed: frozenset[Ends], source: int, target: int) -> Route:
         template = self.paths.cluster.server_topology
         links = template.route(source, target)
-        ends = {pair for link in links for pair in ((link.source, link.target), (link.target, link.source))}
-        if failed.isdisjoint(ends):
-            return *self.paths.over(links), False
+        ends = (pair for link in links for pair in ((link.source, link.target), (link.target, link.source)))
+        cause = next((pair for pair in ends if pair in failed), None)
+        if cause is None:
+            return *self.paths.over(links), None
         around = detour(without(template, failed), f"chip {source}", f"chip {target}")
-        return *self.paths.over(template.links_along(around)), True
+        return *self.paths.over(template.links_along(around)), cause
 
     def _door(self, server: int, chip: int) -> int:
         """Return the chip whose NIC a chip uses."""
@@ -328,21 +357,3 @@ class Struck(Record, eq=False, dict=True):
                 found.append((self._trunk_rates[level] * share / below, tier.kinds[level + 1], trunk))
         rate, kind, culprit = min(found, key=itemgetter(0, 1))
         return kind, rate, culprit
-
-
-def _others(traffic: Traffic, number: int, loads: _Loads, chips: Collection[int]) -> Mapping[Wire | Door, int]:
-    """Return what groups of other chips send over links that lead round failed ones."""
-    if not loads.round_by:
-        return Counter()
-    mine = {f"chip {chip}" for chip in chips}
-    busiest: Counter[str] = Counter()
-    for (server, wire), transfers in traffic.loads.items():
-        if server == number:
-            busiest[wire.kind] = max(busiest[wire.kind], transfers)
-    found: Counter[Wire | Door] = Counter()
-    for link in loads.round_by:
-        if isinstance(link, tuple):
-            found[link] = 0 if link[0] in chips else busiest[NIC]
-        elif any(str(end).startswith("chip ") and end not in mine for end in link.ends):
-            found[link] = busiest[link.kind]
-    return found

@@ -8,11 +8,13 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from trnsim.engine import Activity, seconds
 from trnsim.fabric import Task
 from trnsim.parallel import Group
 from trnsim.topology.places import Cable, Trunk
-from trnsim.training import critical_path
+from trnsim.training import EXPOSED_TP, Planner, counterparts, critical_path
 from trnsim.units import format_time
 
 if TYPE_CHECKING:
@@ -56,11 +58,14 @@ def pace_note(machine: Machine, run: Simulated) -> str:
         run.last.node.first_rank,
         are_together=machine.chunk is None,
     )
-    work, carried = _summed(run, path)
-    (stage, group), longest_ps = max(work.items(), key=itemgetter(1))
+    worked_ps: Counter[tuple[int, Group]] = Counter()
+    for leg in path:
+        if isinstance(leg.operation, Activity) and isinstance(leg.ranks, Group):
+            worked_ps[_stage(run, leg), leg.ranks] += min(_work_ps(leg.operation), leg.end_ps - leg.start_ps)
+    (stage, group), longest_ps = max(worked_ps.items(), key=itemgetter(1))
     server = machine.placement.slot(group.first).server
     return (
-        f"{_set_by(chain(_slow_chips(machine, run, work), _weak_links(machine, run, carried)))}; longest on it: work of stage "
+        f"{_set_by(chain(_slow_chips(machine, run, path), _weak_links(machine, run, path)))}; longest on it: work of stage "
         f"{stage} on server {server}, {format_time(seconds(longest_ps))} of {format_time(run.window.duration_s)}"
     )
 
@@ -84,56 +89,74 @@ def _whats(burdens: Sequence[_Burden]) -> str:
     return ", ".join([*list(ordered)[:_MOST_NAMED], *(["..."] if len(ordered) > _MOST_NAMED else [])])
 
 
-def _summed(
-    run: Simulated, path: Iterable[Leg]
-) -> tuple[Mapping[tuple[int, Group], int], Mapping[_Carried, Counter[tuple[Task, float]]]]:
-    """Sum up the work on the path by stage and tensor group, and what is carried, and how long each time, by the ranks that it joins."""
-    work: Counter[tuple[int, Group]] = Counter()
-    carried: defaultdict[_Carried, Counter[tuple[Task, float]]] = defaultdict(Counter)
-    for leg in path:
-        stage = run.spec.mesh.coordinates(leg.rank)["pp"]
-        what, transfers = f"{_UNNUMBERED.sub('', leg.operation.name)} of stage {stage}", [leg.transfer]
-        if isinstance(leg.operation, Activity) and isinstance(leg.ranks, Group):
-            parts = leg.operation.parts
-            worked_ps = sum(part.duration_ps for part in parts if part.transfer is None)
-            work[stage, leg.ranks] += min(worked_ps, leg.end_ps - leg.start_ps)
-            what, transfers = f"tensor collectives of stage {stage}", [part.transfer for part in parts]
-        elif not isinstance(leg.ranks, Group):
-            what = f"what stage {stage} sends"
-        tasks = ((each.task, each.duration_s) for each in transfers if each and isinstance(each.task, Task))
-        carried[_Carried(what, leg.ranks)].update(tasks)
-    return work, carried
+def _stage(run: Simulated, leg: Leg) -> int:
+    return run.spec.mesh.coordinates(leg.rank)["pp"]
 
 
-def _slow_chips(
-    machine: Machine, run: Simulated, work: Mapping[tuple[int, Group], int]
-) -> Iterator[tuple[str, _Burden]]:
+def _work_ps(activity: Activity) -> int:
+    return sum(part.duration_ps for part in activity.parts if part.heading != EXPOSED_TP)
+
+
+def _slow_chips(machine: Machine, run: Simulated, path: Iterable[Leg]) -> Iterator[tuple[str, _Burden]]:
     """Yield the slowest chip of each tensor group that works on the path."""
-    for (stage, group), worked_ps in work.items():
+    member_of, healthy = run.members_by_rank(), Planner(run.spec, {}, is_paced=True)
+    meant: dict[int, Activity] = {}
+    lost_ps: Counter[tuple[int, Group]] = Counter()
+    for leg in path:
+        if isinstance(leg.operation, Activity) and isinstance(leg.ranks, Group):
+            if id(leg.operation) not in meant:
+                member = member_of(leg.rank)
+                plan = healthy.plan(replace(member.node, speed=1.0, pace=1.0))
+                meant |= {id(mine): theirs for mine, theirs in counterparts(member.plan, plan)}
+            found = meant.get(id(leg.operation), leg.operation)
+            lost_ps[_stage(run, leg), leg.ranks] += leg.operation.duration_ps - found.duration_ps
+    for (stage, group), lost in lost_ps.items():
         speed, rank = min((run.spec.slow.get(rank, 1.0), rank) for rank in group.members())
-        if speed < 1:
+        if lost > 0 and speed < 1:
             slot = machine.placement.slot(rank)
             name = f"server {slot.server}/chip {slot.chip} at {speed:.4g} of its speed"
-            yield name, _Burden(f"work of stage {stage}", seconds(worked_ps) * (1 - speed))
+            yield name, _Burden(f"work of stage {stage}", seconds(lost))
 
 
-def _weak_links(
-    machine: Machine, run: Simulated, carried: Mapping[_Carried, Counter[tuple[Task, float]]]
-) -> Iterator[tuple[str, _Burden]]:
+def _carried_on(run: Simulated, path: Iterable[Leg]) -> Mapping[_Carried, Counter[tuple[Task, float]]]:
+    """Sum up what is carried on the path by the ranks that it joins: tasks, and how long each time."""
+    carried: defaultdict[_Carried, Counter[tuple[Task, float]]] = defaultdict(Counter)
+    for leg in path:
+        what, transfers = f"{_UNNUMBERED.sub('', leg.operation.name)} of stage {_stage(run, leg)}", [leg.transfer]
+        if isinstance(leg.operation, Activity):
+            what = f"tensor collectives of stage {_stage(run, leg)}"
+            transfers = [part.transfer for part in leg.operation.parts]
+        elif not isinstance(leg.ranks, Group):
+            what = f"what stage {_stage(run, leg)} sends"
+        tasks = ((each.task, each.duration_s) for each in transfers if each and isinstance(each.task, Task))
+        carried[_Carried(what, leg.ranks)].update(tasks)
+    return carried
+
+
+def _weak_links(machine: Machine, run: Simulated, path: Iterable[Leg]) -> Iterator[tuple[str, _Burden]]:
     """Yield for all that is carried on the path the impaired link for which it takes longer, or goes about it otherwise."""
     if machine.fabric is machine.healthy:
         return
     healthy = run.communication.on(machine.healthy)
-    for (what, ranks), tasks in carried.items():
+    for (what, ranks), tasks in _carried_on(run, path).items():
         lost_s: defaultdict[str, float] = defaultdict(float)
         for (task, took_s), times in tasks.items():  # of a collective beside a matmul only what outlasts it
             meant, found = _price(healthy, task, ranks), _price(run.communication, task, ranks)
             if found.time_s > meant.time_s:
-                culprit = machine.fabric.culprit(meant.task, ranks)
-                others = f"{found.algorithm} in place of {meant.algorithm}"  # as for a group that has the impaired link
-                name = others if culprit is None else _named(machine, culprit)
-                lost_s[name] += times * min(took_s, found.time_s - meant.time_s)
+                for name, share in _causes(machine, found, meant, ranks):
+                    lost_s[name] += share * times * min(took_s, found.time_s - meant.time_s)
         yield from ((name, _Burden(what, lost)) for name, lost in lost_s.items())
+
+
+def _causes(
+    machine: Machine, found: Price, meant: Price, ranks: Group | tuple[int, int]
+) -> Iterator[tuple[str, float]]:
+    """Yield the impaired links for which something is dearer than it was meant to be, each with its share of that."""
+    losses_s = machine.fabric.losses(meant.task, ranks)
+    if not losses_s:  # chosen for another group, which has the impaired link
+        yield f"{found.algorithm} in place of {meant.algorithm}", 1.0
+    for culprit, lost_s in losses_s.items():
+        yield _named(machine, culprit), lost_s / sum(losses_s.values())
 
 
 def _price(communication: Communication, task: Task, ranks: Group | tuple[int, int]) -> Price:

@@ -270,7 +270,8 @@ def _courses(passes: StagePasses) -> Hashable:
 
 def _all_activities(plan: RankPlan) -> Iterator[Activity]:
     for passes in plan.passes.values():
-        yield from _activities(passes)
+        yield from (*_activities(passes), *passes.forward_segments)
+    yield plan.optimizer
 
 
 def counterparts(plan: RankPlan, other: RankPlan) -> Iterator[tuple[Activity, Activity]]:
