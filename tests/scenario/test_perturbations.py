@@ -59,6 +59,11 @@ CHIPS = {"name": "slow", "of": "chips"}
         ),
         ({**CHIPS, "speed": {"distribution": "uniform", "low": 0.5}, "count": 1}, "speed", "lacks high"),
         (
+            {**CHIPS, "speed": {"distribution": ["uniform"], "low": 0.5, "high": 0.9}, "count": 1},
+            "speed",
+            "known: lognormal",
+        ),
+        (
             {**CHIPS, "speed": {"distribution": "uniform", "low": 0.5, "high": "x"}, "count": 1},
             "speed",
             "low and high of a uniform distribution are numbers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from drawn_steps import (
     Apart,
     DrawnPrices,
     layouts,
+    loaded,
     new_bodies,
     of_drawn_prices,
     on_other_links,
@@ -99,14 +101,24 @@ test_drawn_paths = settings(max_examples=100)(drawn(check_path))
 test_many_drawn_paths = pytest.mark.slow(settings(max_examples=4000)(drawn(check_path)))
 
 
-def test_where_single_messages_are_followed_the_path_is_what_the_last_rank_did(folder: Path) -> None:
-    # nobody is the last to come there: members of a group leave a collective one by one
-    scenario = load_small(folder, run__fidelity="chunk", layout__pp=2, layout__dp=2, run__steps=2)
+@settings(max_examples=30)
+@given(layout=layouts(most_rounds=1), chip=st.integers(0, 3))
+def test_the_path_has_no_gap_where_single_messages_are_followed(
+    folder: Path, layout: dict[str, Any], chip: int
+) -> None:
+    # a chip that does everything a hundred times as slow as others is the one that all wait for
+    slow = json.dumps([{"name": "slow", "of": "chips", "speed": 0.01, "at": [f"server 0/chip {chip}"]}])
+    layout |= {"run__fidelity": "chunk", "training__tensor_parallel_overlap": "none", "cluster__servers": 2}
+    scenario = loaded(folder, layout, perturbations=slow)
     run = run_engine(scenario, build_machine(scenario), folding=False)
     last = run.last.node.first_rank
-    legs = critical_path(run.members_by_rank(), run.spec, run.communication, run.window, last, are_together=False)
-    assert {leg.rank for leg in legs} == {last}
-    assert [run.window.end_ps, *(leg.start_ps for leg in legs)] == [*(leg.end_ps for leg in legs), run.window.start_ps]
+    path = critical_path(run.members_by_rank(), run.spec, run.communication, run.window, last, are_together=False)
+    assert [run.window.end_ps, *(leg.start_ps for leg in path)] == [*(leg.end_ps for leg in path), run.window.start_ps]
+    worked = Counter[float]()
+    for leg in path:
+        if isinstance(leg.operation, Activity):
+            worked[run.spec.slow.get(leg.rank, 1.0)] += leg.end_ps - leg.start_ps
+    assert not run.spec.slow or worked[0.01] > worked[1.0]
 
 
 def test_collectives_that_queue_follow_each_other(folder: Path) -> None:

@@ -42,9 +42,10 @@ def _speed(value: Any) -> Any:
 def _distribution(value: dict[str, Any]) -> Uniform | Lognormal:
     if "distribution" not in value:
         raise ValueError(f"a table has the key distribution: {' or '.join(_DISTRIBUTIONS)}")
-    name = canonical(str(value["distribution"]))
+    written = value["distribution"]
+    name = canonical(written) if isinstance(written, str) else ""
     if name not in _DISTRIBUTIONS:
-        raise ValueError(refuse_unknown("distribution", str(value["distribution"]), _DISTRIBUTIONS))
+        raise ValueError(refuse_unknown("distribution", str(written), _DISTRIBUTIONS))
     keys = _DISTRIBUTIONS[name]
     numbers = [value.get(key) for key in keys]
     for key in value:

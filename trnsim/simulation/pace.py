@@ -108,8 +108,11 @@ def _slow_chips(machine: Machine, run: Simulated, path: Iterable[Leg]) -> Iterat
                 member = member_of(leg.rank)
                 plan = healthy.plan(replace(member.node, speed=1.0, pace=1.0))
                 meant |= {id(mine): theirs for mine, theirs in counterparts(member.plan, plan)}
-            found = meant.get(id(leg.operation), leg.operation)
-            lost_ps[_stage(run, leg), leg.ranks] += leg.operation.duration_ps - found.duration_ps
+            if machine.chunk is None:
+                meant_ps = meant.get(id(leg.operation), leg.operation).duration_ps
+            else:  # a piece of a pass, without its collectives
+                meant_ps = round(leg.operation.duration_ps * run.spec.slow.get(leg.rank, 1.0))
+            lost_ps[_stage(run, leg), leg.ranks] += leg.operation.duration_ps - meant_ps
     for (stage, group), lost in lost_ps.items():
         speed, rank = min((run.spec.slow.get(rank, 1.0), rank) for rank in group.members())
         if lost > 0 and speed < 1:

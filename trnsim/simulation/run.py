@@ -126,7 +126,11 @@ def _within_the_clock(scenario: Scenario) -> Iterator[None]:
         yield
     except OverflowError:
         message = f"the run is longer than {seconds(2**63):.3g} s (2^63 ps), which no clock here counts"
-        raise scenario.refusal("run.steps", message, value=scenario.run.steps) from None
+        if scenario.run.steps == 1 and scenario.perturbations:
+            raise scenario.refusal(
+                "perturbations", f"{message}; leave more of what they strike, or call it failed"
+            ) from None
+        raise scenario.refusal("run.steps", f"{message}; simulate fewer", value=scenario.run.steps) from None
 
 
 def _verified_notes(run: Simulated) -> dict[str, str]:

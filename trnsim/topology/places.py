@@ -23,7 +23,7 @@ CHIPS: Final = "chips"
 
 _NUMBER = "[0-9]{1,18}"
 _PLACE = re.compile(rf"server ({_NUMBER})(?:/(\w+) ({_NUMBER}))?")
-_CABLE = re.compile(rf"server ({_NUMBER})/(\w+ {_NUMBER})-(\w+ {_NUMBER})")
+_CABLE = re.compile(rf"server ({_NUMBER})/(\w+ {_NUMBER}) ?- ?(\w+ {_NUMBER})")
 
 
 class Cable(NamedTuple):

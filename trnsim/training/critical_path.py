@@ -7,9 +7,12 @@ then it is what the last that it waited for did.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from trnsim.engine import Activity
+from trnsim.parallel import Group
 from trnsim.training.communication import Coordinates
 from trnsim.training.data_parallel import COPIES, GRADIENTS
 from trnsim.training.story import (
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trnsim.engine import Operation, Row, Transfer, Wait, Window
-    from trnsim.parallel import Group
     from trnsim.training.cohorts import Member
     from trnsim.training.communication import Communication
     from trnsim.training.spec import StepSpec
@@ -84,8 +86,8 @@ def critical_path(
     last
         A rank that finishes last.
     are_together
-        Whether members of a group leave a collective together. Where they do not, as with single messages, nobody is the
-        last to come, and all that the last rank did is the path.
+        Whether members of a group leave a collective together. Where they do not, as with single messages, each is taken to
+        have waited for the last of them to join, if that was after it had begun to wait, and for its bytes from then on.
 
     Notes
     -----
@@ -134,6 +136,17 @@ class _Diary:
                 return
             yield row
 
+    def rows(self) -> Iterator[Row]:
+        """Yield all that it did."""
+        return self._log.rows()
+
+    def at(self, time_ps: int) -> Row:
+        """Return what was going on until a time, as if it had ended then."""
+        number = bisect_left(self._ends_ps, time_ps)
+        row = next(self._log.rows(number))
+        before_ps = self._ends_ps[number - 1] if number else 0
+        return row._replace(start_ps=row.start_ps if row.start_ps < time_ps else before_ps, end_ps=time_ps)
+
 
 class _Walk:
     """Goes back in time from rank to rank."""
@@ -152,25 +165,28 @@ class _Walk:
         self._are_together = are_together
         self._diaries: dict[int, _Diary] = {}
         self._launched: dict[int, dict[tuple[str, int], Row]] = {}
+        self._joined: dict[int, dict[int, list[str]]] = {}
         self._firsts: dict[Group, tuple[int, ...]] = {}
 
     def before(self, rank: int, time_ps: int) -> Iterator[Leg]:
         """Yield what was on the path until a rank went on at a time: one leg, or collectives that follow each other."""
-        row = next(self._diary(rank).ended_at(time_ps))
+        row = next(self._diary(rank).ended_at(time_ps), None) or self._diary(rank).at(time_ps)
         operation, name = row.operation, row.operation.name
-        if not self._are_together:
-            yield Leg(rank, operation, self._mesh.group("tp", rank), None, row.start_ps, row.end_ps)
-        elif isinstance(operation, Activity):
+        if isinstance(operation, Activity):
             yield self._activity(rank, operation, row)
         elif name in _SENT:
             yield self._received(rank, operation, row)
         elif name in _STEPS:
             yield self._sent(rank, operation, row)
-        else:
+        elif self._are_together:
             yield from self._collectives(rank, self._calls(rank)[name, time_ps])
+        else:
+            yield self._left_alone(rank, row)
 
     def _activity(self, rank: int, activity: Activity, row: Row) -> Leg:
         """Return a pass as the last of the tensor group came to it."""
+        if not self._are_together:
+            return Leg(rank, activity, Group(rank, 1, 1), None, row.start_ps, row.end_ps)
         group = self._mesh.group("tp", rank)
         if row.ready_ps > row.start_ps + activity.head_ps:
             for mate in self._unlike(group):
@@ -218,6 +234,27 @@ class _Walk:
             yield Leg(came, call.operation, group, transfer, call.ready_ps, call.end_ps)
             call = self._call_before(came, call, is_joined=last is not None)
             rank = came
+
+    def _left_alone(self, rank: int, row: Row) -> Leg:
+        """Return a collective that members leave one by one, from when the last had joined it."""
+        name, is_launched = row.operation.name, (row.operation.name, row.end_ps) in self._calls(rank)
+        group = self._group(rank, name) if is_launched else self._mesh.group("tp", rank)
+        transfer = self._transfer(rank, name) if is_launched else None
+        if row.ready_ps > row.start_ps:
+            for mate in group.members():
+                if mate != rank and name in self._begun(mate).get(row.ready_ps, ()):
+                    return Leg(mate, row.operation, group, transfer, row.ready_ps, row.end_ps)
+        return Leg(rank, row.operation, group, transfer, row.start_ps, row.end_ps)
+
+    def _begun(self, rank: int) -> dict[int, list[str]]:
+        """Return what a rank joined, by when."""
+        if rank not in self._joined:
+            found: defaultdict[int, list[str]] = defaultdict(list)
+            rows = chain(self._diary(rank).rows(), self._calls(rank).values())
+            for row in rows:
+                found[row.start_ps].append(row.operation.name)
+            self._joined[rank] = found
+        return self._joined[rank]
 
     def _call_before(self, rank: int, call: Row, *, is_joined: bool) -> Row | None:
         """Return the collective whose end a call waited for: one of its group, or the sum that is to be merged."""
