@@ -632,6 +632,20 @@ MUTATIONS = (
         "transfers",
         "fabric/test_laws.py::test_a_failed_nic_costs_what_two_chips_with_one_pay",
     ),
+    Mutation(
+        "of all chips without a NIC of their own one uses that of a neighbour",
+        "fabric/struck.py",
+        "busiest[NIC] * len(self._users(struck.number)[link[0]] - mine)",
+        "busiest[NIC]",
+        "fabric/test_laws.py::test_a_nic_is_shared_by_all_that_have_no_other",
+    ),
+    Mutation(
+        "a slow chip makes no work on the critical path longer",
+        "simulation/pace.py",
+        "leg.operation.duration_ps - meant_ps",
+        "0",
+        "simulation/test_perturbed_laws.py::test_what_costs_is_named",
+    ),
 )
 
 

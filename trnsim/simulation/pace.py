@@ -30,6 +30,8 @@ __all__ = ["pace_note"]
 
 _MOST_NAMED = 2
 
+_TENSOR = "tensor collectives"
+
 _UNNUMBERED = re.compile(r" \d+$")
 """What is not said of the name of a collective: the number of the bucket."""
 
@@ -104,14 +106,14 @@ def _slow_chips(machine: Machine, run: Simulated, path: Iterable[Leg]) -> Iterat
     lost_ps: Counter[tuple[int, Group]] = Counter()
     for leg in path:
         if isinstance(leg.operation, Activity) and isinstance(leg.ranks, Group):
-            if id(leg.operation) not in meant:
-                member = member_of(leg.rank)
-                plan = healthy.plan(replace(member.node, speed=1.0, pace=1.0))
-                meant |= {id(mine): theirs for mine, theirs in counterparts(member.plan, plan)}
-            if machine.chunk is None:
-                meant_ps = meant.get(id(leg.operation), leg.operation).duration_ps
-            else:  # a piece of a pass, without its collectives
+            if machine.chunk is not None:  # a piece of a pass, without its collectives
                 meant_ps = round(leg.operation.duration_ps * run.spec.slow.get(leg.rank, 1.0))
+            else:
+                if id(leg.operation) not in meant:
+                    member = member_of(leg.rank)
+                    plan = healthy.plan(replace(member.node, speed=1.0, pace=1.0))
+                    meant |= {id(mine): theirs for mine, theirs in counterparts(member.plan, plan)}
+                meant_ps = meant.get(id(leg.operation), leg.operation).duration_ps
             lost_ps[_stage(run, leg), leg.ranks] += leg.operation.duration_ps - meant_ps
     for (stage, group), lost in lost_ps.items():
         speed, rank = min((run.spec.slow.get(rank, 1.0), rank) for rank in group.members())
@@ -127,7 +129,7 @@ def _carried_on(run: Simulated, path: Iterable[Leg]) -> Mapping[_Carried, Counte
     for leg in path:
         what, transfers = f"{_UNNUMBERED.sub('', leg.operation.name)} of stage {_stage(run, leg)}", [leg.transfer]
         if isinstance(leg.operation, Activity):
-            what = f"tensor collectives of stage {_stage(run, leg)}"
+            what = f"{_TENSOR} of stage {_stage(run, leg)}"
             transfers = [part.transfer for part in leg.operation.parts]
         elif not isinstance(leg.ranks, Group):
             what = f"what stage {_stage(run, leg)} sends"
@@ -140,14 +142,16 @@ def _weak_links(machine: Machine, run: Simulated, path: Iterable[Leg]) -> Iterat
     """Yield for all that is carried on the path the impaired link for which it takes longer, or goes about it otherwise."""
     if machine.fabric is machine.healthy:
         return
-    healthy = run.communication.on(machine.healthy)
+    healthy, skewed = run.communication.on(machine.healthy), 1 + run.spec.rates.scale_skew_fraction
     for (what, ranks), tasks in _carried_on(run, path).items():
         lost_s: defaultdict[str, float] = defaultdict(float)
+        in_passes = what.startswith(_TENSOR)  # whose skew is in proportion to how long they are
         for (task, took_s), times in tasks.items():  # of a collective beside a matmul only what outlasts it
             meant, found = _price(healthy, task, ranks), _price(run.communication, task, ranks)
             if found.time_s > meant.time_s:
                 for name, share in _causes(machine, found, meant, ranks):
-                    lost_s[name] += share * times * min(took_s, found.time_s - meant.time_s)
+                    longer_s = min(took_s, found.time_s - meant.time_s)
+                    lost_s[name] += share * times * longer_s * (skewed if in_passes else 1)
         yield from ((name, _Burden(what, lost)) for name, lost in lost_s.items())
 
 
