@@ -18,10 +18,10 @@ def results() -> list[trnsim.Result]:
     return [on_servers(servers, "closed_form") for servers in (10, 100, 6945)]
 
 
-def on_servers(servers: int, fidelity: str) -> trnsim.Result:
+def on_servers(servers: int, fidelity: str, *more: str) -> trnsim.Result:
     batch = f"training.global_batch={servers * MICROBATCHES}"
     return trnsim.simulate(
-        trnsim.load("trn3-million", [f"cluster.servers={servers}", batch, f"run.fidelity={fidelity}"])
+        trnsim.load("trn3-million", [f"cluster.servers={servers}", batch, f"run.fidelity={fidelity}", *more])
     )
 
 
@@ -30,6 +30,12 @@ def test_events_and_cohorts_are_those_of_ten_servers_at_a_million_chips(results:
     assert [result.cluster.chips for result in results] == [1_440, 14_400, 1_000_080]
     assert len({result.engine.events for result in results}) == 1
     assert len({result.engine.cohorts for result in results}) == 1
+
+
+def test_events_on_shared_links_are_the_same_where_passes_are() -> None:
+    # Skew with scale makes passes longer on more servers, so that other transfers meet; without it nothing else tells sizes apart.
+    events = [on_servers(servers, "flow", "run.skew=off").engine.events for servers in (10, 100, 6945)]
+    assert len(set(events)) == 1
 
 
 def test_events_follow_the_depth_of_the_pipeline_and_cohorts(results: list[trnsim.Result]) -> None:

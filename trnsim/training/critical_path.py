@@ -170,7 +170,8 @@ class _Walk:
 
     def before(self, rank: int, time_ps: int) -> Iterator[Leg]:
         """Yield what was on the path until a rank went on at a time: one leg, or collectives that follow each other."""
-        row = next(self._diary(rank).ended_at(time_ps), None) or self._diary(rank).at(time_ps)
+        diary = self._diary(rank)
+        row = next(diary.ended_at(time_ps)) if self._are_together else diary.at(time_ps)
         operation, name = row.operation, row.operation.name
         if isinstance(operation, Activity):
             yield self._activity(rank, operation, row)
@@ -199,17 +200,19 @@ class _Walk:
     def _received(self, rank: int, wait: Wait, row: Row) -> Leg:
         """Return a message as its sender sent it."""
         sent, step = _SENT[wait.name]
-        group = self._mesh.group("pp", rank)
-        stage = (rank - group.first) // group.stride
-        sender = group.first + (stage + step) % group.size * group.stride
+        sender = self._neighbour(rank, step)
         return self._message(sender, rank, sent, self._begun_ps(sender, sent, row.end_ps), row.end_ps)
 
     def _sent(self, rank: int, wait: Wait, row: Row) -> Leg:
         """Return a message that its sender waited for."""
+        receiver = self._neighbour(rank, _STEPS[wait.name])
+        return self._message(rank, receiver, wait, self._begun_ps(rank, wait, row.end_ps), row.end_ps)
+
+    def _neighbour(self, rank: int, step: int) -> int:
+        """Return the rank so many stages further; the first stage is after the last."""
         group = self._mesh.group("pp", rank)
         stage = (rank - group.first) // group.stride
-        receiver = group.first + (stage + _STEPS[wait.name]) % group.size * group.stride
-        return self._message(rank, receiver, wait, self._begun_ps(rank, wait, row.end_ps), row.end_ps)
+        return group.first + (stage + step) % group.size * group.stride
 
     def _begun_ps(self, sender: int, wait: Wait, end_ps: int) -> int:
         """Return when a message was sent that came at a time: posted, or waited for at once."""
